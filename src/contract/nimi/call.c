@@ -328,7 +328,7 @@ static void on_too_large(struct rpc_call *rpc, const struct err *why, void *ctx)
 
 /* Keep the host that the caller used, for URLs, if the HTTP listener has no host of its own. */
 static void note_host(struct nimi_call *call) {
-    const struct nimi_files *files = nimi_runtime_files(call->instance->runtime);
+    const struct nimi_files *files = &call->instance->runtime->files;
     call->host = STR_EMPTY;
     if (!files->port || files->host[0]) return;
     struct str host = fetch_host(exchange_authority(rpc_exchange(call->rpc)));

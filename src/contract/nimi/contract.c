@@ -74,7 +74,7 @@ static void share_files(struct nimi_runtime *runtime, const struct config *confi
     if (port <= 0) files.port = 0;
     if (has_host(host, files.tls))
         snprintf(files.host, sizeof(files.host), STR_FMT, STR_ARG(host));
-    nimi_runtime_set_files(runtime, &files);
+    runtime->files = files;
 }
 
 static unsigned weight_of(struct str app, const void *ctx) {

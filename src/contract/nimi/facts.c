@@ -214,7 +214,7 @@ static void watcher_learn(struct nimi_instance *instance) {
     timer_stop(&instance->facts_again);
     instance->learn_again = false;
     instance->learning =
-        learn(nimi_runtime_facts(instance->runtime), instance->host->loop, learned, instance);
+        learn(instance->runtime->facts, instance->host->loop, learned, instance);
 }
 
 static void on_change(void *ctx) {
@@ -230,7 +230,7 @@ void facts_watch_init(struct nimi_instance *instance) {
 }
 
 void facts_watch(struct nimi_instance *instance) {
-    struct facts *facts = nimi_runtime_facts(instance->runtime);
+    struct facts *facts = instance->runtime->facts;
     struct store *store = atomic_load(&facts->store);
     if (!store || atomic_exchange(&facts->watched, true)) return;
     instance->facts_watcher = changes_watch(store_changes(store), CHANGE_FACTS,
@@ -273,7 +273,7 @@ static void on_known(const struct err *failed, void *ctx) {
 }
 
 bool facts_wait(struct nimi_call *call) {
-    struct facts *facts = nimi_runtime_facts(call->instance->runtime);
+    struct facts *facts = call->instance->runtime->facts;
     bool needs = call->row->facts & NIMI_KNOWS || call->grant || call->session_asked.len;
     if (!needs || call->facts_known || !atomic_load(&facts->store)) return false;
     struct facts_wait *wait = MEM_NEW(struct facts_wait);
@@ -408,7 +408,7 @@ struct facts_change *facts_change(struct nimi_call *call, const struct fact_fact
                                   const void *reply) {
     struct facts_change *change = MEM_NEW(struct facts_change);
     change->call = call;
-    change->facts = nimi_runtime_facts(call->instance->runtime);
+    change->facts = call->instance->runtime->facts;
     buf_init(&change->bytes, FACT_MAX_BYTES);
     buf_init(&change->reply, FACT_MAX_BYTES);
     buf_init(&change->name, FACT_NAME_MAX_BYTES);

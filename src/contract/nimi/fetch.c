@@ -30,7 +30,7 @@ struct str fetch_host(struct str authority) {
 }
 
 bool fetch_uri(const struct nimi_call *call, struct str token, struct buf *out) {
-    const struct nimi_files *files = nimi_runtime_files(call->instance->runtime);
+    const struct nimi_files *files = &call->instance->runtime->files;
     struct str host = files->host[0] ? str_from(files->host) : call->host;
     if (!files->port || !token.len || !host.len) return false;
     buf_printf(out, "%s://" STR_FMT ":%d" FETCH_PATH, files->tls ? "https" : "http",

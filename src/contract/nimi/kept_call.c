@@ -33,7 +33,7 @@ bool kept_call_begin(struct kept_call *kept, struct nimi_call *call, enum event_
     struct str *const texts[] = {&kept->log.owner.app, &kept->log.owner.subject,
                                  &kept->log.name};
     buf_keep_texts(&kept->texts, texts, ARRAY_LEN(texts));
-    kept->topics = log_topics_ref(nimi_runtime_logs(call->instance->runtime));
+    kept->topics = log_topics_ref(call->instance->runtime->logs);
     nimi_work(call, &hold, kept);
     return true;
 }

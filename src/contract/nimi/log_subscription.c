@@ -243,7 +243,7 @@ void log_subscription_start(struct nimi_call *call,
     struct event_log_key *key = &subscription->options.key;
     subscription->rpc = call->rpc;
     subscription->call = call;
-    subscription->topics = log_topics_ref(nimi_runtime_logs(call->instance->runtime));
+    subscription->topics = log_topics_ref(call->instance->runtime->logs);
     subscription->options = *options;
     key->owner.app = nimi_keep(call, options->key.owner.app);
     key->owner.subject = nimi_keep(call, options->key.owner.subject);

@@ -25,27 +25,6 @@
 
 /* --- the runtime -------------------------------------------------------------------------- */
 
-struct nimi_runtime {
-    pthread_mutex_t lock; /* guards the members up to `probed_count` */
-    enum lifecycle state;
-    char why[NIMI_WHY_BYTES];
-    struct nimi_probed probed[NIMI_PROBED_MAX];
-    size_t probed_count;
-    struct scheduler *scheduler, *slots, *workflows;
-    struct replies *replies;
-    struct sessions *sessions;
-    struct nimi_files files;
-    struct health_topics health;
-    struct nimi_apps apps;
-    struct nimi_account *account;
-    struct grants *grants;
-    struct facts *facts;
-    struct realtime_table *realtime;
-    struct downloads *downloads;
-    struct log_topics *logs;
-    struct embed_turn embed_turn;
-};
-
 /* Enough for a minute of samples, and for each provider. */
 #define HEALTH_WINDOW 64
 
@@ -60,7 +39,7 @@ static struct topic *state_topic(void) {
 static const struct topics_limits app_topics = {256 * KIB, 256, 64};
 
 static void set_why(struct nimi_runtime *runtime, const char *why) {
-    snprintf(runtime->why, sizeof(runtime->why), "%s", why);
+    snprintf(runtime->life.why, sizeof(runtime->life.why), "%s", why);
 }
 
 struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
@@ -74,14 +53,14 @@ struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
                                                       .queue_max = WORKFLOW_QUEUE_MAX,
                                                       .queue_per_app = WORKFLOW_QUEUE_MAX};
     struct nimi_runtime *runtime = MEM_NEW(struct nimi_runtime);
-    runtime->state = LIFE_STOPPED;
+    runtime->life.state = LIFE_STOPPED;
     set_why(runtime, "not started");
     runtime->scheduler = scheduler_new(limits);
     runtime->slots = scheduler_new(&uploads);
     runtime->sessions = sessions_new(SESSIONS_MAX);
     runtime->workflows = scheduler_new(&workflows);
     runtime->replies = replies_new(REPLIES_MAX, REPLIES_MAX_BYTES);
-    pthread_mutex_init(&runtime->lock, NULL);
+    pthread_mutex_init(&runtime->life.lock, NULL);
     pthread_mutex_init(&runtime->health.lock, NULL);
     runtime->health.runtime = state_topic();
     runtime->health.providers = state_topic();
@@ -115,30 +94,30 @@ void nimi_runtime_free(struct nimi_runtime *runtime) {
     topic_unref(runtime->health.runtime);
     topic_unref(runtime->health.providers);
     pthread_mutex_destroy(&runtime->health.lock);
-    pthread_mutex_destroy(&runtime->lock);
+    pthread_mutex_destroy(&runtime->life.lock);
     free(runtime);
 }
 
 void nimi_runtime_move(struct nimi_runtime *runtime, enum lifecycle next, const char *why) {
-    pthread_mutex_lock(&runtime->lock);
-    lifecycle_move(&runtime->state, next);
+    pthread_mutex_lock(&runtime->life.lock);
+    lifecycle_move(&runtime->life.state, next);
     set_why(runtime, why);
-    pthread_mutex_unlock(&runtime->lock);
+    pthread_mutex_unlock(&runtime->life.lock);
     health_publish(runtime);
 }
 
 enum lifecycle nimi_runtime_state(struct nimi_runtime *runtime) {
-    pthread_mutex_lock(&runtime->lock);
-    enum lifecycle state = runtime->state;
-    pthread_mutex_unlock(&runtime->lock);
+    pthread_mutex_lock(&runtime->life.lock);
+    enum lifecycle state = runtime->life.state;
+    pthread_mutex_unlock(&runtime->life.lock);
     return state;
 }
 
 enum lifecycle nimi_runtime_why(struct nimi_runtime *runtime, char ret_why[NIMI_WHY_BYTES]) {
-    pthread_mutex_lock(&runtime->lock);
-    enum lifecycle state = runtime->state;
-    memcpy(ret_why, runtime->why, NIMI_WHY_BYTES);
-    pthread_mutex_unlock(&runtime->lock);
+    pthread_mutex_lock(&runtime->life.lock);
+    enum lifecycle state = runtime->life.state;
+    memcpy(ret_why, runtime->life.why, NIMI_WHY_BYTES);
+    pthread_mutex_unlock(&runtime->life.lock);
     return state;
 }
 
@@ -173,22 +152,22 @@ bool nimi_runtime_probed(struct nimi_runtime *runtime, const struct nimi_probed 
                          size_t count, bool all_down) {
     assert(count <= NIMI_PROBED_MAX && (count || !all_down));
     struct nimi_probed probed_before[NIMI_PROBED_MAX];
-    pthread_mutex_lock(&runtime->lock);
-    enum lifecycle before = runtime->state;
-    size_t count_before = runtime->probed_count;
-    memcpy(probed_before, runtime->probed, count_before * sizeof(*probed));
-    runtime->probed_count = count;
-    if (count) memcpy(runtime->probed, probed, count * sizeof(*probed));
+    pthread_mutex_lock(&runtime->life.lock);
+    enum lifecycle before = runtime->life.state;
+    size_t count_before = runtime->life.probed_count;
+    memcpy(probed_before, runtime->life.probed, count_before * sizeof(*probed));
+    runtime->life.probed_count = count;
+    if (count) memcpy(runtime->life.probed, probed, count * sizeof(*probed));
     if (all_down && before == LIFE_READY) {
-        lifecycle_move(&runtime->state, LIFE_DEGRADED);
-        snprintf(runtime->why, sizeof(runtime->why), "ai-provider:%s unavailable",
+        lifecycle_move(&runtime->life.state, LIFE_DEGRADED);
+        snprintf(runtime->life.why, sizeof(runtime->life.why), "ai-provider:%s unavailable",
                  probed[0].name);
     } else if (!all_down && before == LIFE_DEGRADED) {
-        lifecycle_move(&runtime->state, LIFE_READY);
+        lifecycle_move(&runtime->life.state, LIFE_READY);
         set_why(runtime, "ready");
     }
-    bool moved = runtime->state != before;
-    pthread_mutex_unlock(&runtime->lock);
+    bool moved = runtime->life.state != before;
+    pthread_mutex_unlock(&runtime->life.lock);
     report_of_probed(runtime, probed, count, probed_before, count_before);
     if (moved) health_publish(runtime);
     return moved;
@@ -196,75 +175,11 @@ bool nimi_runtime_probed(struct nimi_runtime *runtime, const struct nimi_probed 
 
 size_t nimi_runtime_providers(struct nimi_runtime *runtime,
                               struct nimi_probed ret[NIMI_PROBED_MAX]) {
-    pthread_mutex_lock(&runtime->lock);
-    size_t count = runtime->probed_count;
-    memcpy(ret, runtime->probed, count * sizeof(*ret));
-    pthread_mutex_unlock(&runtime->lock);
+    pthread_mutex_lock(&runtime->life.lock);
+    size_t count = runtime->life.probed_count;
+    memcpy(ret, runtime->life.probed, count * sizeof(*ret));
+    pthread_mutex_unlock(&runtime->life.lock);
     return count;
-}
-
-void nimi_runtime_set_files(struct nimi_runtime *runtime, const struct nimi_files *files) {
-    runtime->files = *files;
-}
-
-const struct nimi_files *nimi_runtime_files(const struct nimi_runtime *runtime) {
-    return &runtime->files;
-}
-
-struct health_topics *nimi_runtime_health(struct nimi_runtime *runtime) {
-    return &runtime->health;
-}
-
-struct nimi_apps *nimi_runtime_apps(struct nimi_runtime *runtime) {
-    return &runtime->apps;
-}
-
-struct nimi_account *nimi_runtime_account(struct nimi_runtime *runtime) {
-    return runtime->account;
-}
-
-struct grants *nimi_runtime_grants(struct nimi_runtime *runtime) {
-    return runtime->grants;
-}
-
-struct facts *nimi_runtime_facts(struct nimi_runtime *runtime) {
-    return runtime->facts;
-}
-
-struct realtime_table *nimi_runtime_realtime(struct nimi_runtime *runtime) {
-    return runtime->realtime;
-}
-
-struct downloads *nimi_runtime_downloads(struct nimi_runtime *runtime) {
-    return runtime->downloads;
-}
-
-struct log_topics *nimi_runtime_logs(struct nimi_runtime *runtime) {
-    return runtime->logs;
-}
-
-struct embed_turn *nimi_runtime_embed_turn(struct nimi_runtime *runtime) {
-    return &runtime->embed_turn;
-}
-
-struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime) {
-    return runtime->scheduler;
-}
-
-struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime) {
-    return runtime->slots;
-}
-
-struct scheduler *nimi_runtime_workflows(struct nimi_runtime *runtime) {
-    return runtime->workflows;
-}
-
-struct replies *nimi_runtime_replies(struct nimi_runtime *runtime) {
-    return runtime->replies;
-}
-
-struct sessions *nimi_runtime_sessions(struct nimi_runtime *runtime) {
-    return runtime->sessions;
 }
 
 bool nimi_runtime_knows_app(struct nimi_runtime *runtime, struct str app) {

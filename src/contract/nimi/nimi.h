@@ -73,23 +73,7 @@ struct nimi_settings {
 
 /* --- the runtime -------------------------------------------------------------------------- */
 
-struct nimi_runtime;
-
-struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits);
-void nimi_runtime_free(struct nimi_runtime *runtime); /* NULL is fine */
-
-/* The slots, apps, sessions and access tokens are those of all replicas, where `store` has any. Before the first call; harmless
- * again. Any thread. */
-struct store;
-void nimi_runtime_share(struct nimi_runtime *runtime, struct store *store);
-
 #define NIMI_WHY_BYTES 128
-
-/* Change the state. `why` is shown as its reason, cut to NIMI_WHY_BYTES. */
-void nimi_runtime_move(struct nimi_runtime *runtime, enum lifecycle next, const char *why);
-enum lifecycle nimi_runtime_state(struct nimi_runtime *runtime);
-enum lifecycle nimi_runtime_why(struct nimi_runtime *runtime, char ret_why[NIMI_WHY_BYTES]);
-
 #define NIMI_PROBED_MAX 32
 #define NIMI_PROBED_NAME_BYTES 64
 
@@ -104,6 +88,66 @@ struct nimi_probed {
     int64_t changed_ms, checked_ms;
 };
 
+/* Where artifacts are fetched: the HTTP listener, as clients reach it. */
+struct nimi_files {
+    char host[256]; /* empty: it listens on every address; use the host the caller used */
+    int port;       /* 0: nothing listens, or not on TCP */
+    bool tls;
+};
+
+/* What health/watch.h publishes. */
+struct health_topics {
+    pthread_mutex_t lock;  /* guards published_ms, and orders the events of `runtime` */
+    uint64_t published_ms; /* when the last of those was; clock_mono_ms() */
+    struct topic *runtime, *providers;
+};
+
+/* Messages between apps: app/app.h. */
+struct nimi_apps {
+    struct topics *topics; /* one for each app that receives */
+    struct rates *rates;
+};
+
+/* What all loops share. Each part has its own lock, and is never exchanged. */
+struct nimi_runtime {
+    struct {
+        pthread_mutex_t lock; /* guards the rest */
+        enum lifecycle state;
+        char why[NIMI_WHY_BYTES];
+        struct nimi_probed probed[NIMI_PROBED_MAX];
+        size_t probed_count;
+    } life;                                          /* only nimi.c touches it */
+    struct scheduler *scheduler, *slots, *workflows; /* slots: for uploads */
+    struct replies *replies;
+    struct sessions *sessions;
+    struct nimi_files files; /* set before anything is served */
+    struct health_topics health;
+    struct nimi_apps apps;
+    struct nimi_account *account;    /* account/account.h */
+    struct grants *grants;           /* grant/grants.h */
+    struct facts *facts;             /* what replicas tell each other: facts.h */
+    struct realtime_table *realtime; /* realtime/session.h */
+    struct downloads *downloads;     /* transfer/download.h */
+    struct log_topics *logs;         /* events of memory and agents, for their subscribers */
+    struct embed_turn embed_turn;    /* which loop makes the vectors of memory banks */
+};
+
+struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits);
+void nimi_runtime_free(struct nimi_runtime *runtime); /* NULL is fine */
+
+/* The slots, apps, sessions and access tokens are those of all replicas, where `store` has any. Before the first call; harmless
+ * again. Any thread. */
+struct store;
+void nimi_runtime_share(struct nimi_runtime *runtime, struct store *store);
+
+/* Whether any instance of the app has registered with this process. */
+bool nimi_runtime_knows_app(struct nimi_runtime *runtime, struct str app);
+
+/* Change the state. `why` is shown as its reason, cut to NIMI_WHY_BYTES. */
+void nimi_runtime_move(struct nimi_runtime *runtime, enum lifecycle next, const char *why);
+enum lifecycle nimi_runtime_state(struct nimi_runtime *runtime);
+enum lifecycle nimi_runtime_why(struct nimi_runtime *runtime, char ret_why[NIMI_WHY_BYTES]);
+
 struct str nimi_probe_state_name(enum nimi_probe_state state); /* "healthy" */
 
 /* Publish the results of probes. With `all_down` a READY runtime becomes DEGRADED, with the
@@ -115,64 +159,6 @@ bool nimi_runtime_probed(struct nimi_runtime *runtime, const struct nimi_probed 
 /* Read the results published last. Returns how many there are. */
 size_t nimi_runtime_providers(struct nimi_runtime *runtime,
                               struct nimi_probed ret[NIMI_PROBED_MAX]);
-
-/* Where artifacts are fetched: the HTTP listener, as clients reach it. */
-struct nimi_files {
-    char host[256]; /* empty: it listens on every address; use the host the caller used */
-    int port;       /* 0: nothing listens, or not on TCP */
-    bool tls;
-};
-
-/* Must be called before anything is served. */
-void nimi_runtime_set_files(struct nimi_runtime *runtime, const struct nimi_files *files);
-const struct nimi_files *nimi_runtime_files(const struct nimi_runtime *runtime);
-
-/* What health/watch.h publishes. */
-struct health_topics {
-    pthread_mutex_t lock;  /* guards published_ms, and orders the events of `runtime` */
-    uint64_t published_ms; /* when the last of those was; clock_mono_ms() */
-    struct topic *runtime, *providers;
-};
-
-struct health_topics *nimi_runtime_health(struct nimi_runtime *runtime);
-
-/* Messages between apps: app/app.h. */
-struct nimi_apps {
-    struct topics *topics; /* one for each app that receives */
-    struct rates *rates;
-};
-
-struct nimi_apps *nimi_runtime_apps(struct nimi_runtime *runtime);
-
-struct nimi_account *nimi_runtime_account(struct nimi_runtime *runtime); /* account/account.h */
-struct grants *nimi_runtime_grants(struct nimi_runtime *runtime);        /* grant/grants.h */
-
-/* Realtime sessions: realtime/session.h. */
-struct realtime_table;
-struct realtime_table *nimi_runtime_realtime(struct nimi_runtime *runtime);
-
-/* Downloads of models: transfer/download.h. */
-struct downloads;
-struct downloads *nimi_runtime_downloads(struct nimi_runtime *runtime);
-
-/* Events of memory and agents, for those who subscribe to them. */
-struct log_topics *nimi_runtime_logs(struct nimi_runtime *runtime);
-
-/* Which loop makes the vectors of memory banks. */
-struct embed_turn *nimi_runtime_embed_turn(struct nimi_runtime *runtime);
-
-/* What replicas tell each other: facts.h. */
-struct facts;
-struct facts *nimi_runtime_facts(struct nimi_runtime *runtime);
-
-struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
-struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* for uploads */
-struct scheduler *nimi_runtime_workflows(struct nimi_runtime *runtime);
-struct replies *nimi_runtime_replies(struct nimi_runtime *runtime);
-struct sessions *nimi_runtime_sessions(struct nimi_runtime *runtime);
-
-/* Whether any instance of the app has registered with this process. */
-bool nimi_runtime_knows_app(struct nimi_runtime *runtime, struct str app);
 
 /* --- a loop's share ----------------------------------------------------------------------- */
 

@@ -62,7 +62,7 @@ void offers_peek_scheduling(struct nimi_call *call, const void *request) {
         return;
     }
     struct occupancy now =
-        scheduler_occupancy(nimi_runtime_scheduler(call->instance->runtime), from->app_id);
+        scheduler_occupancy(call->instance->runtime->scheduler, from->app_id);
     const struct nimi_scheduling_occupancy_snapshot occupancy = {
         .global_used = (int32_t)now.global_used,
         .global_cap = (int32_t)now.global_cap,

@@ -298,7 +298,7 @@ static void make(struct once *once, const struct reply_question *question, const
 void once_begin(struct nimi_call *call, const void *request, struct arena *arena) {
     uint8_t print[REPLIES_DIGEST_BYTES];
     struct buf stored;
-    struct replies *replies = nimi_runtime_replies(call->instance->runtime);
+    struct replies *replies = call->instance->runtime->replies;
     buf_init(&stored, REPLIES_MAX_BYTES);
     digest_request(call, request, print);
     call->audited = false; /* the shared call is */

@@ -42,7 +42,7 @@ static void answered(struct exchange *x, const char *status) {
 }
 
 static unsigned slots_taken(void) {
-    return scheduler_occupancy(nimi_runtime_scheduler(runtime), STR("")).global_used;
+    return scheduler_occupancy(runtime->scheduler, STR("")).global_used;
 }
 
 static void six_at_once_are_one_question_and_six_equal_replies(void **state) {

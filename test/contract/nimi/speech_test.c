@@ -133,8 +133,7 @@ static void a_caller_who_leaves_ends_the_speech(void **state) {
     fake_leave(x);
     fake_settle(loop);
     assert_int_equal(fake_media_calls(media), 0);
-    assert_int_equal(scheduler_occupancy(nimi_runtime_scheduler(runtime), STR("")).global_used,
-                     0);
+    assert_int_equal(scheduler_occupancy(runtime->scheduler, STR("")).global_used, 0);
     fake_free(x);
 }
 
@@ -147,8 +146,7 @@ static void the_longest_sound_waits_for_its_reader(void **state) {
     fake_media_done(call(), "v");
     fake_settle(loop);
     /* Others may have its slot while it is read. */
-    assert_int_equal(scheduler_occupancy(nimi_runtime_scheduler(runtime), STR("")).global_used,
-                     0);
+    assert_int_equal(scheduler_occupancy(runtime->scheduler, STR("")).global_used, 0);
     for (size_t i = 0; i < 40 * 1024 && !fake_ended(x); i++) {
         fake_read(x, 64 * KIB);
         fake_settle(loop);

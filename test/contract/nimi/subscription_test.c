@@ -25,7 +25,7 @@ static struct exchange *subscribe(const char *cursor) {
 static void publish(size_t count, size_t bytes) {
     char *words = mem_zero(1, bytes);
     memset(words, 'x', bytes);
-    struct topic *topic = topics_get(nimi_runtime_apps(runtime)->topics, STR("app.ben"));
+    struct topic *topic = topics_get(runtime->apps.topics, STR("app.ben"));
     for (size_t i = 0; i < count; i++) {
         struct nimi_app_message_event event = {.message_type = str_of(words, bytes)};
         topic_publish(topic, &(struct topic_event){.type = &nimi_app_message_event_table,
@@ -79,7 +79,7 @@ static void one_that_leaves_is_freed_at_once(void **state) {
     assert_int_equal(instance.call_count, 1);
     leave(x);
     assert_int_equal(instance.call_count, 0);
-    struct topic *topic = topics_get(nimi_runtime_apps(runtime)->topics, STR("app.ben"));
+    struct topic *topic = topics_get(runtime->apps.topics, STR("app.ben"));
     assert_false(topic_is_read(topic));
     topic_unref(topic);
     publish(3, 10);
@@ -90,7 +90,7 @@ static void a_stop_gives_what_is_there_and_cancels(void **state) {
     (void)state;
     struct exchange *x = subscribe("");
     publish(2, 10);
-    struct topic *topic = topics_get(nimi_runtime_apps(runtime)->topics, STR("app.ben"));
+    struct topic *topic = topics_get(runtime->apps.topics, STR("app.ben"));
     struct nimi_app_message_event event = {.message_type = STR("last")};
     topic_publish(topic, &(struct topic_event){.type = &nimi_app_message_event_table,
                                                .message = &event,

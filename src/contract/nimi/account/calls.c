@@ -54,7 +54,7 @@ bool account_admit(struct nimi_call *call, const struct nimi_account_caller *cal
 }
 
 struct nimi_account *account_of(const struct nimi_call *call) {
-    return nimi_runtime_account(call->instance->runtime);
+    return call->instance->runtime->account;
 }
 
 struct account_now account_now_of(const struct nimi_call *call) {

@@ -24,7 +24,7 @@ static void on_held_read(const struct kept_record *records, size_t count,
 }
 
 static bool hold_is_known(struct nimi_call *call) {
-    struct nimi_account *account = nimi_runtime_account(call->instance->runtime);
+    struct nimi_account *account = call->instance->runtime->account;
     account_lock(account);
     bool known = account_topic(account) != NULL;
     account_unlock(account);

@@ -95,7 +95,7 @@ static struct account_now now_of(const struct change *change) {
 }
 
 static struct nimi_account *account_at(const struct change *change) {
-    return nimi_runtime_account(change->wait.instance->runtime);
+    return change->wait.instance->runtime->account;
 }
 
 static void change_drop(struct account_wait *wait) {
@@ -190,7 +190,7 @@ static void begin_login(struct nimi_call *call, const struct account_held *held)
     const struct account_now now = account_now_of(call);
     struct account_attempt attempt = {.expires_unix_ms = 0};
     struct fault fault;
-    int reason = account_begin_login(nimi_runtime_account(call->instance->runtime), held->app,
+    int reason = account_begin_login(call->instance->runtime->account, held->app,
                                      held->app_instance, held->ttl_s, &now, &attempt);
     account_arm(call->instance);
     if (reason == ACCOUNT_FULL) {

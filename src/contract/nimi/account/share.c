@@ -13,13 +13,13 @@ void account_take_records(struct nimi_instance *instance, const struct kept_reco
                           size_t count, const struct err *failed) {
     const struct account_now now = account_now(instance->host->loop, STR_EMPTY);
     const struct issuers *issuers = instance->settings->issuers;
-    account_restore(nimi_runtime_account(instance->runtime), records, count, failed,
-                    issuers ? trusts : NULL, issuers, &now);
+    account_restore(instance->runtime->account, records, count, failed, issuers ? trusts : NULL,
+                    issuers, &now);
 }
 
 struct kept_ask *account_read(struct nimi_instance *instance, kept_done_fn *done, void *ctx) {
     struct store *store = instance->host->engine->store;
-    account_use_store(nimi_runtime_account(instance->runtime), store);
+    account_use_store(instance->runtime->account, store);
     if (store)
         return kept_read_start(store, instance->host->loop, KEPT_ACCOUNT, KEPT_ACCOUNT_BINDING,
                                done, ctx);
@@ -37,7 +37,7 @@ static void share_on_read(const struct kept_record *records, size_t count,
 
 static void read_if_needed(struct nimi_instance *instance) {
     struct account_share *share = &instance->account;
-    if (!share->reading && account_wants_read(nimi_runtime_account(instance->runtime)))
+    if (!share->reading && account_wants_read(instance->runtime->account))
         share->reading = account_read(instance, share_on_read, instance);
 }
 
@@ -46,14 +46,14 @@ static void read_if_needed(struct nimi_instance *instance) {
 static void share_on_time(void *ctx) {
     struct nimi_instance *instance = ctx;
     const struct account_now now = account_now(instance->host->loop, STR_EMPTY);
-    account_tick(nimi_runtime_account(instance->runtime), &now);
+    account_tick(instance->runtime->account, &now);
     read_if_needed(instance);
     account_arm(instance);
 }
 
 void account_arm(struct nimi_instance *instance) {
     struct account_share *share = &instance->account;
-    uint64_t due_ms = account_due_ms(nimi_runtime_account(instance->runtime));
+    uint64_t due_ms = account_due_ms(instance->runtime->account);
     uint64_t now_ms = loop_now_ms(instance->host->loop);
     timer_stop(&share->timer);
     if (due_ms == UINT64_MAX || share->reading) return; /* the answer arms it */

@@ -56,7 +56,7 @@ static bool payload_fits(const struct nimi_send_app_message_request *from,
 
 static bool rate_is_ok(const struct nimi_call *call,
                        const struct nimi_send_app_message_request *from, struct fault *fault) {
-    struct rates *rates = nimi_runtime_apps(call->instance->runtime)->rates;
+    struct rates *rates = call->instance->runtime->apps.rates;
     switch (rates_send(rates, from->from_app_id, from->to_app_id, loop_now_ms(call->loop))) {
     case RATES_OK: return true;
     case RATES_TOO_MANY:
@@ -124,7 +124,7 @@ void app_send(struct nimi_call *call, const void *request) {
                                            .reason_code = NIMI_ACTION_EXECUTED,
                                            .trace_id = nimi_trace(call),
                                            .timestamp = &now};
-    struct nimi_apps *apps = nimi_runtime_apps(call->instance->runtime);
+    struct nimi_apps *apps = &call->instance->runtime->apps;
     struct topic *topic = topics_get(apps->topics, from->to_app_id);
     app_publish(topic, &event, NIMI_APP_MESSAGE_EVENT_RECEIVED);
     if (from->require_ack) app_publish(topic, &event, NIMI_APP_MESSAGE_EVENT_ACKED);
@@ -193,7 +193,7 @@ void app_subscribe(struct nimi_call *call, const void *request) {
         options.wants = app_wants;
         options.filter = app_filter_new(call, from);
     }
-    struct nimi_apps *apps = nimi_runtime_apps(call->instance->runtime);
+    struct nimi_apps *apps = &call->instance->runtime->apps;
     options.topic = topics_get(apps->topics, from->app_id);
     subscription_settle(call, subscription_start(call, &options, NULL));
     topic_unref(options.topic);

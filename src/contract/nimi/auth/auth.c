@@ -14,7 +14,7 @@
 #define REVOKED_KEPT_MS ((SESSIONS_TTL_MAX_S + 3600) * 1000ll) /* until it would have expired */
 
 static struct sessions *sessions_of(const struct nimi_call *call) {
-    return nimi_runtime_sessions(call->instance->runtime);
+    return call->instance->runtime->sessions;
 }
 
 /* --- what a request says of the app ------------------------------------------------------- */

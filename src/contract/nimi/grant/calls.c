@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 static struct grants *grants_of(const struct nimi_call *call) {
-    return nimi_runtime_grants(call->instance->runtime);
+    return call->instance->runtime->grants;
 }
 
 /* --- what a request says ------------------------------------------------------------------ */

@@ -7,7 +7,7 @@
 #define CROSS_APP STR("runtime.app.send.cross_app")
 
 static struct grants *grants_of(const struct nimi_call *call) {
-    return nimi_runtime_grants(call->instance->runtime);
+    return call->instance->runtime->grants;
 }
 
 /* --- the token ---------------------------------------------------------------------------- */

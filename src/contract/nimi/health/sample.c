@@ -18,9 +18,8 @@ static int64_t memory_bytes(void) {
 }
 
 struct health_sample health_sample_take(struct nimi_runtime *runtime) {
-    struct occupancy slots = scheduler_occupancy(nimi_runtime_scheduler(runtime), STR_EMPTY);
-    struct occupancy workflows =
-        scheduler_occupancy(nimi_runtime_workflows(runtime), STR_EMPTY);
+    struct occupancy slots = scheduler_occupancy(runtime->scheduler, STR_EMPTY);
+    struct occupancy workflows = scheduler_occupancy(runtime->workflows, STR_EMPTY);
     struct health_sample now = {.queue_depth = slots.waiting,
                                 .inference_jobs = slots.global_used,
                                 .workflows = workflows.global_used,

@@ -9,7 +9,7 @@
 
 /* The lock makes the order of events the order in which the states were seen. */
 static void publish_sample(struct nimi_runtime *runtime, uint64_t newer_than_ms) {
-    struct health_topics *topics = nimi_runtime_health(runtime);
+    struct health_topics *topics = &runtime->health;
     pthread_mutex_lock(&topics->lock);
     if (topics->published_ms <= newer_than_ms) {
         struct health_sample now = health_sample_take(runtime);
@@ -52,7 +52,7 @@ void health_publish_provider(struct nimi_runtime *runtime, const struct nimi_pro
         .consecutive_failures = probed->failures,
         .last_changed_at = probed->changed_ms ? &changed : NULL,
         .last_checked_at = probed->checked_ms ? &checked : NULL};
-    topic_publish(nimi_runtime_health(runtime)->providers,
+    topic_publish(runtime->health.providers,
                   &(struct topic_event){.type = &nimi_ai_provider_health_event_table,
                                         .message = &event,
                                         .sequence = &event.sequence,
@@ -63,7 +63,7 @@ void health_publish_provider(struct nimi_runtime *runtime, const struct nimi_pro
 
 static void on_beat(void *ctx) {
     struct nimi_instance *instance = ctx;
-    if (!topic_is_read(nimi_runtime_health(instance->runtime)->runtime)) return;
+    if (!topic_is_read(instance->runtime->health.runtime)) return;
     publish_if_old(instance->runtime);
     timer_start(&instance->beat, HEALTH_BEAT_MS);
 }
@@ -88,12 +88,12 @@ void health_subscribe(struct nimi_call *call, const void *request) {
     struct nimi_instance *instance = call->instance;
     (void)request;
     publish_if_old(instance->runtime);
-    subscribe_to(call, nimi_runtime_health(instance->runtime)->runtime);
+    subscribe_to(call, instance->runtime->health.runtime);
     if (!call->over && !timer_waits(&instance->beat))
         timer_start(&instance->beat, HEALTH_BEAT_MS);
 }
 
 void health_subscribe_providers(struct nimi_call *call, const void *request) {
     (void)request;
-    subscribe_to(call, nimi_runtime_health(call->instance->runtime)->providers);
+    subscribe_to(call, call->instance->runtime->health.providers);
 }

@@ -130,7 +130,7 @@ static struct job_work *work_new(struct nimi_instance *instance, size_t request_
     work->owner = STR_EMPTY;
     work->engine = engine_ref(instance->host->engine);
     work->arena = arena_new(16 * request_bytes + ARENA_EXTRA_BYTES);
-    job_slot_init(&work->slot, nimi_runtime_scheduler(instance->runtime), FAIR_BACKGROUND,
+    job_slot_init(&work->slot, instance->runtime->scheduler, FAIR_BACKGROUND,
                   instance->host->loop);
     buf_init(&work->text, JOB_OUTPUT_MAX_BYTES);
     list_init(&work->puts);

@@ -91,7 +91,7 @@ static struct workflow_work *work_new(struct nimi_instance *instance, size_t req
     work->app = text_copy(app);
     work->user = text_copy(user);
     work->charged_bytes = WORK_BYTES + request_bytes;
-    job_slot_init(&work->slot, nimi_runtime_workflows(instance->runtime), FAIR_INTERACTIVE,
+    job_slot_init(&work->slot, instance->runtime->workflows, FAIR_INTERACTIVE,
                   instance->host->loop);
     workflow_run_init(work);
     list_append(&instance->workflows, &work->link);

@@ -79,7 +79,7 @@ static void turn_leave(struct embed_turn *turn) {
 }
 
 static struct embed_turn *turn_of(const struct embedder *embedder) {
-    return nimi_runtime_embed_turn(embedder->instance->runtime);
+    return &embedder->instance->runtime->embed_turn;
 }
 
 /* --- a batch -------------------------------------------------------------------------------- */

@@ -93,7 +93,7 @@ void realtime_open(struct nimi_call *call, const void *request) {
                                                 .request = from,
                                                 .is_live = realtime_live_is(&admission),
                                                 .sounds = sounds});
-    if (!realtime_table_add(nimi_runtime_realtime(instance->runtime), session, &fault)) {
+    if (!realtime_table_add(instance->runtime->realtime, session, &fault)) {
         realtime_discard(session);
         nimi_refuse(call, &fault);
     } else if (session->is_live) {
@@ -118,7 +118,7 @@ static bool is_the_callers(const struct nimi_call *call,
 static struct realtime_session *realtime_find(struct nimi_call *call, struct str id,
                                               struct fault *fault) {
     struct realtime_session *session =
-        realtime_table_find(nimi_runtime_realtime(call->instance->runtime), id);
+        realtime_table_find(call->instance->runtime->realtime, id);
     if (session && is_the_callers(call, session)) return session;
     realtime_unref(session);
     fault_set(fault, NIMI_AI_REALTIME_SESSION_NOT_FOUND,

@@ -101,7 +101,7 @@ static void leave_home(struct realtime_session *session) {
     realtime_turn_drop(session);
     realtime_live_drop(session);
     list_remove(&session->link);
-    realtime_table_remove(nimi_runtime_realtime(session->instance->runtime), session);
+    realtime_table_remove(session->instance->runtime->realtime, session);
     realtime_unref(session);
 }
 
@@ -356,7 +356,7 @@ bool realtime_close(struct realtime_session *session, struct str trace) {
         realtime_move(session, REALTIME_OVER);
     }
     pthread_mutex_unlock(&session->lock);
-    if (open) realtime_table_remove(nimi_runtime_realtime(session->instance->runtime), session);
+    if (open) realtime_table_remove(session->instance->runtime->realtime, session);
     return open;
 }
 

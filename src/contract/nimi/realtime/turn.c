@@ -268,8 +268,7 @@ static void wait_for_slot(struct realtime_turn *turn) {
                                    .on_granted = turn_on_granted,
                                    .ctx = turn};
     if (!realtime_step(session, REALTIME_WAITING)) return;
-    switch (scheduler_take(nimi_runtime_scheduler(session->instance->runtime), &ask,
-                           &turn->ticket)) {
+    switch (scheduler_take(session->instance->runtime->scheduler, &ask, &turn->ticket)) {
     case TICKET_GRANTED: turn_ask(turn); break;
     case TICKET_WAITS: timer_start(&turn->wait, turn->clocks.first_ms); break;
     case TICKET_REFUSED:

@@ -178,7 +178,7 @@ static void wait_for_slot(struct work *work) {
                                    .loop = work->call->loop,
                                    .on_granted = scenario_on_granted,
                                    .ctx = work};
-    switch (scheduler_take(nimi_runtime_scheduler(instance->runtime), &ask, &work->ticket)) {
+    switch (scheduler_take(instance->runtime->scheduler, &ask, &work->ticket)) {
     case TICKET_GRANTED: scenario_start(work); break;
     case TICKET_WAITS: timer_start(&work->wait, work->clocks.first_ms); break;
     case TICKET_REFUSED:

@@ -299,7 +299,7 @@ void download_finish(struct download *download, const struct download_end *end) 
 
 /* In the store it is still running, or queued: the next process goes on. */
 void downloads_leave(struct nimi_instance *instance) {
-    struct downloads *downloads = nimi_runtime_downloads(instance->runtime);
+    struct downloads *downloads = instance->runtime->downloads;
     LIST_EACH(&instance->downloads, link)
     download_carry_stop(CONTAINER_OF(link, struct download, carried));
     pthread_mutex_lock(&downloads->lock);
@@ -433,7 +433,7 @@ static void make_id(char ret[static DOWNLOAD_ID_LEN + 1]) {
 
 static struct download *download_new(struct nimi_instance *instance,
                                      const struct nimi_connector *connector, struct str model) {
-    struct downloads *downloads = nimi_runtime_downloads(instance->runtime);
+    struct downloads *downloads = instance->runtime->downloads;
     char id[DOWNLOAD_ID_LEN + 1];
     make_id(id);
     forget_oldest(downloads, instance);
@@ -456,7 +456,7 @@ static struct download *download_new(struct nimi_instance *instance,
 bool downloads_begin(struct nimi_instance *instance, const struct nimi_connector *connector,
                      struct str model, download_ended_fn *ended, void *ctx,
                      struct download_wait **ret, struct fault *fault) {
-    struct downloads *downloads = nimi_runtime_downloads(instance->runtime);
+    struct downloads *downloads = instance->runtime->downloads;
     struct text local_asset = joined(connector->id, model);
     size_t active;
     pthread_mutex_lock(&downloads->lock);
@@ -516,7 +516,7 @@ static const struct {
 bool downloads_order(struct nimi_instance *instance, struct str id, struct str subject,
                      enum download_order order, download_shown_fn *shown, download_put_fn *kept,
                      void *ctx, struct download_ask **ret_ask, struct fault *fault) {
-    struct downloads *downloads = nimi_runtime_downloads(instance->runtime);
+    struct downloads *downloads = instance->runtime->downloads;
     *ret_ask = NULL;
     pthread_mutex_lock(&downloads->lock);
     struct download *download = find_seen(downloads, id, subject);

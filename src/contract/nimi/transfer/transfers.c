@@ -230,8 +230,7 @@ void transfers_list(struct nimi_call *call, const void *request) {
     struct buf reply;
     (void)request;
     buf_init(&reply, REPLY_MAX_BYTES);
-    downloads_show(nimi_runtime_downloads(call->instance->runtime), call->subject, put_summary,
-                   &reply);
+    downloads_show(call->instance->runtime->downloads, call->subject, put_summary, &reply);
     nimi_reply_again(call, buf_str(&reply));
     buf_done(&reply);
 }
@@ -254,7 +253,7 @@ static bool watch_wants(struct str owner, const void *ctx) {
 
 /* What is there now, then what comes; between them nothing is missing or repeated. */
 void transfers_watch(struct nimi_call *call, const void *request) {
-    struct downloads *downloads = nimi_runtime_downloads(call->instance->runtime);
+    struct downloads *downloads = call->instance->runtime->downloads;
     struct str *subject = MEM_NEW(struct str);
     struct subscription_options options = {.topic = downloads_topic(downloads),
                                            .start = TOPIC_AFTER,

@@ -57,7 +57,7 @@ static void receive_move(struct receipt *receipt, enum receive_state next) {
 /* --- one upload under one key ------------------------------------------------------------- */
 
 static struct replies *replies_of(const struct receipt *receipt) {
-    return nimi_runtime_replies(receipt->call->instance->runtime);
+    return receipt->call->instance->runtime->replies;
 }
 
 static void end_making(struct receipt *receipt, const struct write_outcome *outcome) {
@@ -597,8 +597,7 @@ static void wait_for_slot(struct receipt *receipt) {
                                    .loop = rpc_loop(call->rpc),
                                    .on_granted = receive_on_granted,
                                    .ctx = receipt};
-    switch (
-        scheduler_take(nimi_runtime_slots(call->instance->runtime), &ask, &receipt->ticket)) {
+    switch (scheduler_take(call->instance->runtime->slots, &ask, &receipt->ticket)) {
     case TICKET_GRANTED: receive_read_on(receipt); break;
     case TICKET_WAITS: break; /* until the call's own time limit */
     case TICKET_REFUSED:

@@ -275,7 +275,7 @@ static struct exchange *cancel(const char *reason) {
 }
 
 static unsigned slots_used(void) {
-    return scheduler_occupancy(nimi_runtime_scheduler(runtime), STR("demo.app")).global_used;
+    return scheduler_occupancy(runtime->scheduler, STR("demo.app")).global_used;
 }
 
 /* --- endings: row C6 ---------------------------------------------------------------------- */

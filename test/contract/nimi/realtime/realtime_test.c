@@ -67,8 +67,7 @@ static void open_session(const char *format) {
 }
 
 static struct realtime_session *session(void) {
-    struct realtime_session *found =
-        realtime_table_find(nimi_runtime_realtime(runtime), str_from(id));
+    struct realtime_session *found = realtime_table_find(runtime->realtime, str_from(id));
     realtime_unref(found); /* the table has one */
     return found;
 }

@@ -151,8 +151,7 @@ static void a_caller_who_leaves_ends_the_model_call(void **state) {
     fake_leave(x);
     fake_settle(loop);
     assert_int_equal(fake_calls(model), 0);
-    assert_int_equal(scheduler_occupancy(nimi_runtime_scheduler(runtime), STR("")).global_used,
-                     0);
+    assert_int_equal(scheduler_occupancy(runtime->scheduler, STR("")).global_used, 0);
     fake_free(x);
 }
 

@@ -578,7 +578,7 @@ static void a_call_that_leaves_while_it_waits_takes_no_slot(void **state) {
         settle();
         close(x[i - 1]);
     }
-    struct occupancy now = scheduler_occupancy(nimi_runtime_slots(runtime), STR("demo.app"));
+    struct occupancy now = scheduler_occupancy(runtime->slots, STR("demo.app"));
     assert_int_equal(now.global_used + now.waiting, 0);
 }
 
