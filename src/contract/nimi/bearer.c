@@ -140,7 +140,7 @@ bool bearer_authorize(struct nimi_call *call, struct fault *fault) {
 /* --- the request -------------------------------------------------------------------------- */
 
 bool bearer_bind(struct nimi_call *call, void *request, struct fault *fault) {
-    struct str *named = call->row->subject(request);
+    struct str *named = subject_in(&call->row->subject, request);
     if (!call->instance->settings->issuers || !named) return true;
     if (call->subject.len && named->len && !str_equal(*named, call->subject))
         return fault_set(fault, NIMI_PRINCIPAL_UNAUTHORIZED,

@@ -16,6 +16,7 @@
 #include "contract/nimi/envelope.h"
 #include "contract/nimi/guard.h"
 #include "contract/nimi/nimi.h"
+#include "contract/nimi/subject.h"
 #include "contract/nimi/ulid.h"
 #include "store/share.h"
 #include "stream/close.h"
@@ -47,9 +48,6 @@ enum {
  * client stream ended without a message. */
 typedef void nimi_begin_fn(struct nimi_call *call, const void *request);
 
-/* Where a request names the subject (subject.h). */
-typedef struct str *nimi_subject_fn(void *request);
-
 struct nimi_row {
     struct str path;
     enum rpc_kind kind;
@@ -57,7 +55,7 @@ struct nimi_row {
     enum nimi_guard guard;
     unsigned facts;
     const struct pb_message *type; /* of the request; NULL: not decoded */
-    nimi_subject_fn *subject;
+    struct nimi_subject subject;   /* where the request names it */
     nimi_begin_fn *begin;
 };
 

@@ -16,7 +16,6 @@
 #include "contract/nimi/offers.h"
 #include "contract/nimi/realtime/realtime.h"
 #include "contract/nimi/scenario/scenario.h"
-#include "contract/nimi/subject.h"
 #include "contract/nimi/transfer/transfers.h"
 #include "contract/nimi/upload/receive.h"
 #include "contract/nimi/voices.h"
@@ -41,148 +40,158 @@
 #define WORKFLOW "nimi.runtime.v1.RuntimeWorkflowService"
 #define ROW(service, method) STR_INIT("/" service "/" method)
 
+/* A request, and where it names a subject: nowhere, in a text, or in the message of a member. */
+#define REQUEST(type) &type##_table, SUBJECT_NONE
+#define REQUEST_OF(type, text) &type##_table, SUBJECT_AT(type, text)
+#define REQUEST_WITH(type, member, of) &type##_table, SUBJECT_INSIDE(type, member, of)
+#define UPLOAD                                                                                 \
+    &nimi_upload_artifact_request_table,                                                       \
+        SUBJECT_INSIDE_ONEOF(nimi_upload_artifact_request, metadata,                           \
+                             nimi_upload_artifact_metadata, which_payload,                     \
+                             NIMI_UPLOAD_ARTIFACT_REQUEST_METADATA)
+
 /* One row per method: its path, how its stream ends, who may call it, facts for the
  * interceptors, its request, where the request names a subject, and the function that answers.
  * Guard and subject stand in the middle so that a row without them does not compile. */
 
 static const struct nimi_row agent_rows[] = {
     /* clang-format off */
-    {ROW(AGENT, "InitializeAgent"),      RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_WRITE, NIMI_ONCE,  &nimi_initialize_agent_request_table,       agent_subject_of_initialize,   agent_initialize},
-    {ROW(AGENT, "TerminateAgent"),       RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_WRITE, NIMI_ONCE,  &nimi_terminate_agent_request_table,        agent_subject_of_terminate,    agent_terminate},
-    {ROW(AGENT, "GetAgent"),             RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_READ,  NIMI_LOOKS, &nimi_get_agent_request_table,              agent_subject_of_get,          agent_get},
-    {ROW(AGENT, "ListAgents"),           RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_READ,  NIMI_LOOKS, &nimi_list_agents_request_table,            agent_subject_of_list,         agent_list},
-    {ROW(AGENT, "GetAgentState"),        RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_READ,  NIMI_LOOKS, &nimi_get_agent_state_request_table,        agent_subject_of_get_state,    agent_get_state},
-    {ROW(AGENT, "UpdateAgentState"),     RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_WRITE, NIMI_ONCE,  &nimi_update_agent_state_request_table,     agent_subject_of_update_state, agent_update_state},
-    {ROW(AGENT, "SubscribeAgentEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_AGENT_READ,  NIMI_LOOKS, &nimi_subscribe_agent_events_request_table, agent_subject_of_subscribe,    agent_subscribe},
+    {ROW(AGENT, "InitializeAgent"),      RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_WRITE, NIMI_ONCE,  REQUEST_WITH(nimi_initialize_agent_request, context, nimi_agent_request_context),       agent_initialize},
+    {ROW(AGENT, "TerminateAgent"),       RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_WRITE, NIMI_ONCE,  REQUEST_WITH(nimi_terminate_agent_request, context, nimi_agent_request_context),        agent_terminate},
+    {ROW(AGENT, "GetAgent"),             RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_READ,  NIMI_LOOKS, REQUEST_WITH(nimi_get_agent_request, context, nimi_agent_request_context),              agent_get},
+    {ROW(AGENT, "ListAgents"),           RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_READ,  NIMI_LOOKS, REQUEST_WITH(nimi_list_agents_request, context, nimi_agent_request_context),            agent_list},
+    {ROW(AGENT, "GetAgentState"),        RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_READ,  NIMI_LOOKS, REQUEST_WITH(nimi_get_agent_state_request, context, nimi_agent_request_context),        agent_get_state},
+    {ROW(AGENT, "UpdateAgentState"),     RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_WRITE, NIMI_ONCE,  REQUEST_WITH(nimi_update_agent_state_request, context, nimi_agent_request_context),     agent_update_state},
+    {ROW(AGENT, "SubscribeAgentEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_AGENT_READ,  NIMI_LOOKS, REQUEST_WITH(nimi_subscribe_agent_events_request, context, nimi_agent_request_context), agent_subscribe},
     /* clang-format on */
 };
 
 static const struct nimi_row ai_rows[] = {
     /* clang-format off */
-    {ROW(AI, "StreamScenario"),             RPC_SERVER_STREAM, CLOSE_DONE,     GUARD_CALLER, 0,          &nimi_stream_scenario_request_table,               subject_of_stream_scenario,    scenario_stream},
-    {ROW(AI, "ExecuteScenario"),            RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_ONCE,  &nimi_execute_scenario_request_table,              subject_of_execute_scenario,   scenario_execute},
-    {ROW(AI, "ListScenarioProfiles"),       RPC_UNARY,         CLOSE_SINGLE,   GUARD_OPEN,   NIMI_READS, &nimi_list_scenario_profiles_request_table,        subject_is_not_named,          offers_list_profiles},
-    {ROW(AI, "PeekScheduling"),             RPC_UNARY,         CLOSE_SINGLE,   GUARD_OPEN,   NIMI_LOOKS, &nimi_peek_scheduling_request_table,               subject_is_not_named,          offers_peek_scheduling},
-    {ROW(AI, "ListPresetVoices"),           RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, &nimi_list_preset_voices_request_table,            subject_of_list_preset_voices, voices_list},
-    {ROW(AI, "SubmitScenarioJob"),          RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, 0,          &nimi_submit_scenario_job_request_table,           subject_of_submit_scenario_job, jobs_submit},
-    {ROW(AI, "GetScenarioJob"),             RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, &nimi_get_scenario_job_request_table,              subject_is_not_named,          jobs_get},
-    {ROW(AI, "CancelScenarioJob"),          RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_ONCE,  &nimi_cancel_scenario_job_request_table,           subject_is_not_named,          jobs_cancel},
-    {ROW(AI, "SubscribeScenarioJobEvents"), RPC_SERVER_STREAM, CLOSE_TERMINAL, GUARD_CALLER, NIMI_READS, &nimi_subscribe_scenario_job_events_request_table, subject_is_not_named,          jobs_subscribe},
-    {ROW(AI, "GetScenarioArtifacts"),       RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, &nimi_get_scenario_artifacts_request_table,        subject_is_not_named,          jobs_artifacts},
-    {ROW(AI, "UploadArtifact"),             RPC_CLIENT_STREAM, CLOSE_SINGLE,   GUARD_CALLER, NIMI_BARE,  &nimi_upload_artifact_request_table,               subject_of_upload_artifact,    receive_begin},
+    {ROW(AI, "StreamScenario"),             RPC_SERVER_STREAM, CLOSE_DONE,     GUARD_CALLER, 0,          REQUEST_WITH(nimi_stream_scenario_request, head, nimi_scenario_request_head),     scenario_stream},
+    {ROW(AI, "ExecuteScenario"),            RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_ONCE,  REQUEST_WITH(nimi_execute_scenario_request, head, nimi_scenario_request_head),    scenario_execute},
+    {ROW(AI, "ListScenarioProfiles"),       RPC_UNARY,         CLOSE_SINGLE,   GUARD_OPEN,   NIMI_READS, REQUEST(nimi_list_scenario_profiles_request),                                     offers_list_profiles},
+    {ROW(AI, "PeekScheduling"),             RPC_UNARY,         CLOSE_SINGLE,   GUARD_OPEN,   NIMI_LOOKS, REQUEST(nimi_peek_scheduling_request),                                            offers_peek_scheduling},
+    {ROW(AI, "ListPresetVoices"),           RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, REQUEST_OF(nimi_list_preset_voices_request, subject_user_id),                     voices_list},
+    {ROW(AI, "SubmitScenarioJob"),          RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, 0,          REQUEST_WITH(nimi_submit_scenario_job_request, head, nimi_scenario_request_head), jobs_submit},
+    {ROW(AI, "GetScenarioJob"),             RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, REQUEST(nimi_get_scenario_job_request),                                           jobs_get},
+    {ROW(AI, "CancelScenarioJob"),          RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_ONCE,  REQUEST(nimi_cancel_scenario_job_request),                                        jobs_cancel},
+    {ROW(AI, "SubscribeScenarioJobEvents"), RPC_SERVER_STREAM, CLOSE_TERMINAL, GUARD_CALLER, NIMI_READS, REQUEST(nimi_subscribe_scenario_job_events_request),                              jobs_subscribe},
+    {ROW(AI, "GetScenarioArtifacts"),       RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, REQUEST(nimi_get_scenario_artifacts_request),                                     jobs_artifacts},
+    {ROW(AI, "UploadArtifact"),             RPC_CLIENT_STREAM, CLOSE_SINGLE,   GUARD_CALLER, NIMI_BARE,  UPLOAD,                                                                           receive_begin},
     /* clang-format on */
 };
 
 static const struct nimi_row ai_realtime_rows[] = {
     /* clang-format off */
-    {ROW(AI_REALTIME, "OpenRealtimeSession"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  &nimi_open_realtime_session_request_table,  subject_of_open_realtime_session, realtime_open},
-    {ROW(AI_REALTIME, "AppendRealtimeInput"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  &nimi_append_realtime_input_request_table,  subject_is_not_named,             realtime_append_input},
-    {ROW(AI_REALTIME, "ReadRealtimeEvents"),   RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS | NIMI_ALONE, &nimi_read_realtime_events_request_table,   subject_is_not_named,             realtime_read_events},
-    {ROW(AI_REALTIME, "CloseRealtimeSession"), RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  &nimi_close_realtime_session_request_table, subject_is_not_named,             realtime_close_session},
+    {ROW(AI_REALTIME, "OpenRealtimeSession"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  REQUEST_WITH(nimi_open_realtime_session_request, head, nimi_scenario_request_head), realtime_open},
+    {ROW(AI_REALTIME, "AppendRealtimeInput"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  REQUEST(nimi_append_realtime_input_request),                                        realtime_append_input},
+    {ROW(AI_REALTIME, "ReadRealtimeEvents"),   RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS | NIMI_ALONE, REQUEST(nimi_read_realtime_events_request),                                         realtime_read_events},
+    {ROW(AI_REALTIME, "CloseRealtimeSession"), RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  REQUEST(nimi_close_realtime_session_request),                                       realtime_close_session},
     /* clang-format on */
 };
 
 static const struct nimi_row audit_rows[] = {
     /* clang-format off */
-    {ROW(AUDIT, "GetRuntimeHealth"),     RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_get_runtime_health_request_table,      subject_is_not_named, health_get},
-    {ROW(AUDIT, "ListAIProviderHealth"), RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_list_ai_provider_health_request_table, subject_is_not_named, health_list_providers},
-    {ROW(AUDIT, "SubscribeRuntimeHealthEvents"),    RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS, &nimi_subscribe_runtime_health_events_request_table,     subject_is_not_named, health_subscribe},
-    {ROW(AUDIT, "SubscribeAIProviderHealthEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS, &nimi_subscribe_ai_provider_health_events_request_table, subject_is_not_named, health_subscribe_providers},
-    {ROW(AUDIT, "ListAuditEvents"),                 RPC_UNARY,         CLOSE_SINGLE,       GUARD_SUBJECT, NIMI_READS, &nimi_list_audit_events_request_table, subject_of_list_audit_events, audit_list_events},
-    {ROW(AUDIT, "ListUsageStats"),                  RPC_UNARY,         CLOSE_SINGLE,       GUARD_SUBJECT, NIMI_READS, &nimi_list_usage_stats_request_table,  subject_of_list_usage_stats,  audit_list_usage},
-    {ROW(AUDIT, "ExportAuditEvents"),               RPC_SERVER_STREAM, CLOSE_EOF,          GUARD_AUDIT_EXPORT, NIMI_READS | NIMI_RECORDED, &nimi_export_audit_events_request_table, subject_is_not_named, audit_export},
+    {ROW(AUDIT, "GetRuntimeHealth"),                RPC_UNARY,         CLOSE_SINGLE,       GUARD_OPEN,         NIMI_READS,                 REQUEST(nimi_get_runtime_health_request),                    health_get},
+    {ROW(AUDIT, "ListAIProviderHealth"),            RPC_UNARY,         CLOSE_SINGLE,       GUARD_OPEN,         NIMI_READS,                 REQUEST(nimi_list_ai_provider_health_request),               health_list_providers},
+    {ROW(AUDIT, "SubscribeRuntimeHealthEvents"),    RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER,       NIMI_READS,                 REQUEST(nimi_subscribe_runtime_health_events_request),       health_subscribe},
+    {ROW(AUDIT, "SubscribeAIProviderHealthEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER,       NIMI_READS,                 REQUEST(nimi_subscribe_ai_provider_health_events_request),   health_subscribe_providers},
+    {ROW(AUDIT, "ListAuditEvents"),                 RPC_UNARY,         CLOSE_SINGLE,       GUARD_SUBJECT,      NIMI_READS,                 REQUEST_OF(nimi_list_audit_events_request, subject_user_id), audit_list_events},
+    {ROW(AUDIT, "ListUsageStats"),                  RPC_UNARY,         CLOSE_SINGLE,       GUARD_SUBJECT,      NIMI_READS,                 REQUEST_OF(nimi_list_usage_stats_request, subject_user_id),  audit_list_usage},
+    {ROW(AUDIT, "ExportAuditEvents"),               RPC_SERVER_STREAM, CLOSE_EOF,          GUARD_AUDIT_EXPORT, NIMI_READS | NIMI_RECORDED, REQUEST(nimi_export_audit_events_request),                   audit_export},
     /* clang-format on */
 };
 
 static const struct nimi_row auth_rows[] = {
     /* clang-format off */
-    {ROW(AUTH, "RegisterApp"),    RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN,   NIMI_ONCE | NIMI_KNOWS, &nimi_register_app_request_table,    subject_is_not_named,    auth_register_app},
-    {ROW(AUTH, "OpenSession"),    RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE | NIMI_KNOWS | NIMI_SECRET, &nimi_open_session_request_table,    subject_of_open_session, auth_open_session},
-    {ROW(AUTH, "RefreshSession"), RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE | NIMI_KNOWS | NIMI_SECRET, &nimi_refresh_session_request_table, subject_is_not_named,    auth_refresh_session},
-    {ROW(AUTH, "RevokeSession"),  RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE | NIMI_KNOWS, &nimi_revoke_session_request_table,  subject_is_not_named,    auth_revoke_session},
+    {ROW(AUTH, "RegisterApp"),    RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN,   NIMI_ONCE | NIMI_KNOWS,               REQUEST(nimi_register_app_request),                     auth_register_app},
+    {ROW(AUTH, "OpenSession"),    RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE | NIMI_KNOWS | NIMI_SECRET, REQUEST_OF(nimi_open_session_request, subject_user_id), auth_open_session},
+    {ROW(AUTH, "RefreshSession"), RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE | NIMI_KNOWS | NIMI_SECRET, REQUEST(nimi_refresh_session_request),                  auth_refresh_session},
+    {ROW(AUTH, "RevokeSession"),  RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE | NIMI_KNOWS,               REQUEST(nimi_revoke_session_request),                   auth_revoke_session},
     /* clang-format on */
 };
 
 static const struct nimi_row cognition_rows[] = {
     /* clang-format off */
-    {ROW(COGNITION, "CreateBank"),   RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_WRITE, NIMI_ONCE,  &nimi_create_bank_request_table,   memory_subject_of_create_bank,   memory_create_bank},
-    {ROW(COGNITION, "GetBank"),      RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_READ,  NIMI_READS, &nimi_get_bank_request_table,      memory_subject_of_get_bank,      memory_get_bank},
-    {ROW(COGNITION, "ListBanks"),    RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_READ,  NIMI_READS, &nimi_list_banks_request_table,    memory_subject_of_list_banks,    memory_list_banks},
-    {ROW(COGNITION, "DeleteBank"),   RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_WRITE, NIMI_ONCE,  &nimi_delete_bank_request_table,   memory_subject_of_delete_bank,   memory_delete_bank},
-    {ROW(COGNITION, "Retain"),       RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_WRITE, NIMI_ONCE,  &nimi_retain_request_table,        memory_subject_of_retain,        memory_retain},
-    {ROW(COGNITION, "Recall"),       RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_READ,  NIMI_READS, &nimi_recall_request_table,        memory_subject_of_recall,        memory_recall},
-    {ROW(COGNITION, "History"),      RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_READ,  NIMI_READS, &nimi_history_request_table,       memory_subject_of_history,       memory_history},
-    {ROW(COGNITION, "DeleteMemory"), RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_WRITE, NIMI_ONCE,  &nimi_delete_memory_request_table, memory_subject_of_delete_memory, memory_delete},
-    {ROW(COGNITION, "SubscribeMemoryEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_MEMORY_READ, NIMI_READS, &nimi_subscribe_memory_events_request_table, memory_subject_of_subscribe, memory_subscribe},
+    {ROW(COGNITION, "CreateBank"),            RPC_UNARY,         CLOSE_SINGLE,       GUARD_MEMORY_WRITE, NIMI_ONCE,  REQUEST_WITH(nimi_create_bank_request, context, nimi_memory_request_context),             memory_create_bank},
+    {ROW(COGNITION, "GetBank"),               RPC_UNARY,         CLOSE_SINGLE,       GUARD_MEMORY_READ,  NIMI_READS, REQUEST_WITH(nimi_get_bank_request, context, nimi_memory_request_context),                memory_get_bank},
+    {ROW(COGNITION, "ListBanks"),             RPC_UNARY,         CLOSE_SINGLE,       GUARD_MEMORY_READ,  NIMI_READS, REQUEST_WITH(nimi_list_banks_request, context, nimi_memory_request_context),              memory_list_banks},
+    {ROW(COGNITION, "DeleteBank"),            RPC_UNARY,         CLOSE_SINGLE,       GUARD_MEMORY_WRITE, NIMI_ONCE,  REQUEST_WITH(nimi_delete_bank_request, context, nimi_memory_request_context),             memory_delete_bank},
+    {ROW(COGNITION, "Retain"),                RPC_UNARY,         CLOSE_SINGLE,       GUARD_MEMORY_WRITE, NIMI_ONCE,  REQUEST_WITH(nimi_retain_request, context, nimi_memory_request_context),                  memory_retain},
+    {ROW(COGNITION, "Recall"),                RPC_UNARY,         CLOSE_SINGLE,       GUARD_MEMORY_READ,  NIMI_READS, REQUEST_WITH(nimi_recall_request, context, nimi_memory_request_context),                  memory_recall},
+    {ROW(COGNITION, "History"),               RPC_UNARY,         CLOSE_SINGLE,       GUARD_MEMORY_READ,  NIMI_READS, REQUEST_WITH(nimi_history_request, context, nimi_memory_request_context),                 memory_history},
+    {ROW(COGNITION, "DeleteMemory"),          RPC_UNARY,         CLOSE_SINGLE,       GUARD_MEMORY_WRITE, NIMI_ONCE,  REQUEST_WITH(nimi_delete_memory_request, context, nimi_memory_request_context),           memory_delete},
+    {ROW(COGNITION, "SubscribeMemoryEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_MEMORY_READ,  NIMI_READS, REQUEST_WITH(nimi_subscribe_memory_events_request, context, nimi_memory_request_context), memory_subscribe},
     /* clang-format on */
 };
 
 static const struct nimi_row connector_rows[] = {
     /* clang-format off */
-    {ROW(CONNECTOR, "GetConnector"),        RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_READS, &nimi_wire_get_connector_request_table,         subject_of_get_connector,         catalog_get_connector},
-    {ROW(CONNECTOR, "ListConnectors"),      RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_READS, &nimi_wire_list_connectors_request_table,       subject_of_list_connectors,       catalog_list_connectors},
-    {ROW(CONNECTOR, "ListConnectorModels"), RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_READS, &nimi_wire_list_connector_models_request_table, subject_of_list_connector_models, catalog_list_connector_models},
+    {ROW(CONNECTOR, "GetConnector"),        RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_READS, REQUEST_OF(nimi_wire_get_connector_request, owner_id),         catalog_get_connector},
+    {ROW(CONNECTOR, "ListConnectors"),      RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_READS, REQUEST_OF(nimi_wire_list_connectors_request, owner_id),       catalog_list_connectors},
+    {ROW(CONNECTOR, "ListConnectorModels"), RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_READS, REQUEST_OF(nimi_wire_list_connector_models_request, owner_id), catalog_list_connector_models},
     /* clang-format on */
 };
 
 static const struct nimi_row local_rows[] = {
     /* clang-format off */
-    {ROW(LOCAL, "ListLocalAssets"), RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_list_local_assets_request_table, subject_is_not_named, catalog_list_assets},
-    {ROW(LOCAL, "InstallVerifiedAsset"), RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  &nimi_install_verified_asset_request_table, subject_is_not_named, transfers_install},
-    {ROW(LOCAL, "WatchLocalTransfers"),  RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_LOOKS | NIMI_ALONE, &nimi_watch_local_transfers_request_table,  subject_is_not_named, transfers_watch},
-    {ROW(LOCAL, "ListLocalTransfers"),   RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_LOOKS | NIMI_ALONE, &nimi_list_local_transfers_request_table,   subject_is_not_named, transfers_list},
-    {ROW(LOCAL, "PauseLocalTransfer"),   RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  &nimi_pause_local_transfer_request_table,   subject_is_not_named, transfers_pause},
-    {ROW(LOCAL, "ResumeLocalTransfer"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  &nimi_resume_local_transfer_request_table,  subject_is_not_named, transfers_resume},
-    {ROW(LOCAL, "CancelLocalTransfer"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  &nimi_cancel_local_transfer_request_table,  subject_is_not_named, transfers_cancel},
+    {ROW(LOCAL, "ListLocalAssets"),      RPC_UNARY,         CLOSE_SINGLE,       GUARD_OPEN,   NIMI_READS,              REQUEST(nimi_list_local_assets_request),      catalog_list_assets},
+    {ROW(LOCAL, "InstallVerifiedAsset"), RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  REQUEST(nimi_install_verified_asset_request), transfers_install},
+    {ROW(LOCAL, "WatchLocalTransfers"),  RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_LOOKS | NIMI_ALONE, REQUEST(nimi_watch_local_transfers_request),  transfers_watch},
+    {ROW(LOCAL, "ListLocalTransfers"),   RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_LOOKS | NIMI_ALONE, REQUEST(nimi_list_local_transfers_request),   transfers_list},
+    {ROW(LOCAL, "PauseLocalTransfer"),   RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  REQUEST(nimi_pause_local_transfer_request),   transfers_pause},
+    {ROW(LOCAL, "ResumeLocalTransfer"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  REQUEST(nimi_resume_local_transfer_request),  transfers_resume},
+    {ROW(LOCAL, "CancelLocalTransfer"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  REQUEST(nimi_cancel_local_transfer_request),  transfers_cancel},
     /* clang-format on */
 };
 
 static const struct nimi_row model_rows[] = {
     /* clang-format off */
-    {ROW(MODEL, "ListModels"),       RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_list_models_request_table,        subject_is_not_named, catalog_list_models},
-    {ROW(MODEL, "CheckModelHealth"), RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_check_model_health_request_table, subject_is_not_named, catalog_check_model},
+    {ROW(MODEL, "ListModels"),       RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, REQUEST(nimi_list_models_request),        catalog_list_models},
+    {ROW(MODEL, "CheckModelHealth"), RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, REQUEST(nimi_check_model_health_request), catalog_check_model},
     /* clang-format on */
 };
 
 static const struct nimi_row app_rows[] = {
     /* clang-format off */
-    {ROW(APP, "SendAppMessage"),       RPC_UNARY,         CLOSE_SINGLE,       GUARD_SUBJECT, NIMI_ONCE | NIMI_SESSION | NIMI_ALONE,  &nimi_send_app_message_request_table,       subject_of_send_app_message,       app_send},
-    {ROW(APP, "SubscribeAppMessages"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_SUBJECT, NIMI_READS | NIMI_SESSION | NIMI_ALONE, &nimi_subscribe_app_messages_request_table, subject_of_subscribe_app_messages, app_subscribe},
+    {ROW(APP, "SendAppMessage"),       RPC_UNARY,         CLOSE_SINGLE,       GUARD_SUBJECT, NIMI_ONCE | NIMI_SESSION | NIMI_ALONE,  REQUEST_OF(nimi_send_app_message_request, subject_user_id),       app_send},
+    {ROW(APP, "SubscribeAppMessages"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_SUBJECT, NIMI_READS | NIMI_SESSION | NIMI_ALONE, REQUEST_OF(nimi_subscribe_app_messages_request, subject_user_id), app_subscribe},
     /* clang-format on */
 };
 
 static const struct nimi_row workflow_rows[] = {
     /* clang-format off */
-    {ROW(WORKFLOW, "SubmitWorkflow"),          RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, 0,          &nimi_submit_workflow_request_table,           subject_of_submit_workflow, workflows_submit},
-    {ROW(WORKFLOW, "GetWorkflow"),             RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, &nimi_get_workflow_request_table,              subject_is_not_named,       workflows_get},
-    {ROW(WORKFLOW, "CancelWorkflow"),          RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_ONCE,  &nimi_cancel_workflow_request_table,           subject_is_not_named,       workflows_cancel},
-    {ROW(WORKFLOW, "SubscribeWorkflowEvents"), RPC_SERVER_STREAM, CLOSE_TERMINAL, GUARD_CALLER, NIMI_READS, &nimi_subscribe_workflow_events_request_table, subject_is_not_named,       workflows_subscribe},
+    {ROW(WORKFLOW, "SubmitWorkflow"),          RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, 0,          REQUEST_OF(nimi_submit_workflow_request, subject_user_id), workflows_submit},
+    {ROW(WORKFLOW, "GetWorkflow"),             RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, REQUEST(nimi_get_workflow_request),                        workflows_get},
+    {ROW(WORKFLOW, "CancelWorkflow"),          RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_ONCE,  REQUEST(nimi_cancel_workflow_request),                     workflows_cancel},
+    {ROW(WORKFLOW, "SubscribeWorkflowEvents"), RPC_SERVER_STREAM, CLOSE_TERMINAL, GUARD_CALLER, NIMI_READS, REQUEST(nimi_subscribe_workflow_events_request),           workflows_subscribe},
     /* clang-format on */
 };
 
 /* A login's proof is in its request, so neither of its calls needs a token. */
 static const struct nimi_row account_rows[] = {
     /* clang-format off */
-    {ROW(ACCOUNT, "GetAccountSessionStatus"),       RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_READS | NIMI_ALONE,                 &nimi_get_account_session_status_request_table,       subject_is_not_named, account_get_status},
-    {ROW(ACCOUNT, "SubscribeAccountSessionEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS | NIMI_ALONE,                 &nimi_subscribe_account_session_events_request_table, subject_is_not_named, account_subscribe},
-    {ROW(ACCOUNT, "BeginLogin"),                    RPC_UNARY,         CLOSE_SINGLE,       GUARD_OPEN,   NIMI_ONCE | NIMI_ALONE,                  &nimi_begin_login_request_table,                      subject_is_not_named, account_login},
-    {ROW(ACCOUNT, "CompleteLogin"),                 RPC_UNARY,         CLOSE_SINGLE,       GUARD_OPEN,   NIMI_ONCE | NIMI_SESSION | NIMI_ALONE,   &nimi_complete_login_request_table,                   subject_is_not_named, account_complete_login},
-    {ROW(ACCOUNT, "GetAccessToken"),                RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_SESSION | NIMI_ALONE,               &nimi_get_access_token_request_table,                 subject_is_not_named, account_get_token},
-    {ROW(ACCOUNT, "RefreshAccountSession"),         RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_PROVES | NIMI_SESSION | NIMI_ALONE, &nimi_refresh_account_session_request_table,          subject_is_not_named, account_refresh},
-    {ROW(ACCOUNT, "Logout"),                        RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,                  &nimi_logout_request_table,                           subject_is_not_named, account_logout},
-    {ROW(ACCOUNT, "SwitchAccount"),                 RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,                  &nimi_switch_account_request_table,                   subject_is_not_named, account_switch},
-    {ROW(ACCOUNT, "IssueScopedAppBinding"),         RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,                  &nimi_issue_scoped_app_binding_request_table,         subject_is_not_named, account_issue_binding},
-    {ROW(ACCOUNT, "RevokeScopedAppBinding"),        RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,                  &nimi_revoke_scoped_app_binding_request_table,        subject_is_not_named, account_revoke_binding},
+    {ROW(ACCOUNT, "GetAccountSessionStatus"),       RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_READS | NIMI_ALONE,                 REQUEST(nimi_get_account_session_status_request),       account_get_status},
+    {ROW(ACCOUNT, "SubscribeAccountSessionEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS | NIMI_ALONE,                 REQUEST(nimi_subscribe_account_session_events_request), account_subscribe},
+    {ROW(ACCOUNT, "BeginLogin"),                    RPC_UNARY,         CLOSE_SINGLE,       GUARD_OPEN,   NIMI_ONCE | NIMI_ALONE,                  REQUEST(nimi_begin_login_request),                      account_login},
+    {ROW(ACCOUNT, "CompleteLogin"),                 RPC_UNARY,         CLOSE_SINGLE,       GUARD_OPEN,   NIMI_ONCE | NIMI_SESSION | NIMI_ALONE,   REQUEST(nimi_complete_login_request),                   account_complete_login},
+    {ROW(ACCOUNT, "GetAccessToken"),                RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_SESSION | NIMI_ALONE,               REQUEST(nimi_get_access_token_request),                 account_get_token},
+    {ROW(ACCOUNT, "RefreshAccountSession"),         RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_PROVES | NIMI_SESSION | NIMI_ALONE, REQUEST(nimi_refresh_account_session_request),          account_refresh},
+    {ROW(ACCOUNT, "Logout"),                        RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,                  REQUEST(nimi_logout_request),                           account_logout},
+    {ROW(ACCOUNT, "SwitchAccount"),                 RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,                  REQUEST(nimi_switch_account_request),                   account_switch},
+    {ROW(ACCOUNT, "IssueScopedAppBinding"),         RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,                  REQUEST(nimi_issue_scoped_app_binding_request),         account_issue_binding},
+    {ROW(ACCOUNT, "RevokeScopedAppBinding"),        RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,                  REQUEST(nimi_revoke_scoped_app_binding_request),        account_revoke_binding},
     /* clang-format on */
 };
 
 static const struct nimi_row grant_rows[] = {
     /* clang-format off */
-    {ROW(GRANT, "AuthorizeExternalPrincipal"), RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_ONCE | NIMI_KNOWS | NIMI_SECRET,  &nimi_authorize_external_principal_request_table, subject_of_authorize_principal, grant_authorize},
-    {ROW(GRANT, "ValidateAppAccessToken"),     RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER,  NIMI_READS | NIMI_KNOWS, &nimi_validate_app_access_token_request_table,    subject_is_not_named,           grant_validate},
-    {ROW(GRANT, "RevokeAppAccessToken"),       RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_ONCE | NIMI_KNOWS,  &nimi_revoke_app_access_token_request_table,      subject_is_not_named,           grant_revoke},
-    {ROW(GRANT, "IssueDelegatedAccessToken"),  RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_ONCE | NIMI_KNOWS | NIMI_SECRET,  &nimi_issue_delegated_access_token_request_table, subject_is_not_named,           grant_delegate},
-    {ROW(GRANT, "ListTokenChain"),             RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_READS | NIMI_KNOWS, &nimi_list_token_chain_request_table,             subject_is_not_named,           grant_list_chain},
+    {ROW(GRANT, "AuthorizeExternalPrincipal"), RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_ONCE | NIMI_KNOWS | NIMI_SECRET, REQUEST_OF(nimi_authorize_external_principal_request, subject_user_id), grant_authorize},
+    {ROW(GRANT, "ValidateAppAccessToken"),     RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER,  NIMI_READS | NIMI_KNOWS,              REQUEST(nimi_validate_app_access_token_request),                        grant_validate},
+    {ROW(GRANT, "RevokeAppAccessToken"),       RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_ONCE | NIMI_KNOWS,               REQUEST(nimi_revoke_app_access_token_request),                          grant_revoke},
+    {ROW(GRANT, "IssueDelegatedAccessToken"),  RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_ONCE | NIMI_KNOWS | NIMI_SECRET, REQUEST(nimi_issue_delegated_access_token_request),                     grant_delegate},
+    {ROW(GRANT, "ListTokenChain"),             RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_READS | NIMI_KNOWS,              REQUEST(nimi_list_token_chain_request),                                 grant_list_chain},
     /* clang-format on */
 };
 
@@ -272,7 +281,7 @@ void nimi_service(struct nimi_instance *instance, size_t service, struct rpc_ser
                                 .ctx = instance};
     for (size_t r = 0; r < services[service].row_count; r++) {
         const struct nimi_row *row = &services[service].rows[r];
-        assert(row->guard > 0 && row->guard < GUARD_COUNT && row->subject && row->begin);
+        assert(row->guard > 0 && row->guard < GUARD_COUNT && row->subject.where && row->begin);
         instance->methods->rows[first + r] = row;
         instance->methods->methods[first + r] =
             methods_method_of(row, instance->settings->message_max_bytes);

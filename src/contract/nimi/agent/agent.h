@@ -18,10 +18,6 @@
 
 #include "contract/nimi/call.h"
 
-nimi_subject_fn agent_subject_of_initialize, agent_subject_of_terminate, agent_subject_of_get,
-    agent_subject_of_list, agent_subject_of_get_state, agent_subject_of_update_state,
-    agent_subject_of_subscribe;
-
 nimi_begin_fn agent_initialize, agent_terminate, agent_get, agent_list, agent_get_state,
     agent_update_state, agent_subscribe;
 

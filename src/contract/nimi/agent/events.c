@@ -79,24 +79,3 @@ void agent_subscribe(struct nimi_call *call, const void *request) {
         free(options.filter);
     }
 }
-
-/* --- whose a request is ------------------------------------------------------------------- */
-
-/* A request is decoded into memory of its own; only its tables are constant. */
-static struct str *subject_of(const struct nimi_agent_request_context *context) {
-    return context ? &((struct nimi_agent_request_context *)(uintptr_t)context)->subject_user_id
-                   : NULL;
-}
-
-#define SUBJECT_OF(name, type)                                                                 \
-    struct str *agent_subject_of_##name(void *request) {                                       \
-        return subject_of(((struct type *)request)->context);                                  \
-    }
-
-SUBJECT_OF(initialize, nimi_initialize_agent_request)
-SUBJECT_OF(terminate, nimi_terminate_agent_request)
-SUBJECT_OF(get, nimi_get_agent_request)
-SUBJECT_OF(list, nimi_list_agents_request)
-SUBJECT_OF(get_state, nimi_get_agent_state_request)
-SUBJECT_OF(update_state, nimi_update_agent_state_request)
-SUBJECT_OF(subscribe, nimi_subscribe_agent_events_request)

@@ -141,7 +141,7 @@ bool grant_use_bind(struct nimi_call *call, void *request, struct fault *fault) 
     const struct grant *grant = use_look(call, fault);
     bool ok = grant && has_scope(grant, scope_of_request(call->row, request), fault) &&
               selects_model(grant, call->row, request, fault) &&
-              bind_subject(call, grant, call->row->subject(request), fault);
+              bind_subject(call, grant, subject_in(&call->row->subject, request), fault);
     grants_unlock(grants);
     struct timer *timer = &call->instance->grant_uses;
     if (ok && call->row->kind == RPC_SERVER_STREAM && !timer_waits(timer))

@@ -96,27 +96,3 @@ void memory_subscribe(struct nimi_call *call, const void *request) {
     options.wants = locator_filter_wants;
     log_subscription_start(call, &options);
 }
-
-/* --- whose a request is ------------------------------------------------------------------- */
-
-/* A request is decoded into memory of its own; only its tables are constant. */
-static struct str *subject_of(const struct nimi_memory_request_context *context) {
-    return context
-               ? &((struct nimi_memory_request_context *)(uintptr_t)context)->subject_user_id
-               : NULL;
-}
-
-#define SUBJECT_OF(name, type)                                                                 \
-    struct str *memory_subject_of_##name(void *request) {                                      \
-        return subject_of(((struct type *)request)->context);                                  \
-    }
-
-SUBJECT_OF(create_bank, nimi_create_bank_request)
-SUBJECT_OF(get_bank, nimi_get_bank_request)
-SUBJECT_OF(list_banks, nimi_list_banks_request)
-SUBJECT_OF(delete_bank, nimi_delete_bank_request)
-SUBJECT_OF(retain, nimi_retain_request)
-SUBJECT_OF(recall, nimi_recall_request)
-SUBJECT_OF(history, nimi_history_request)
-SUBJECT_OF(delete_memory, nimi_delete_memory_request)
-SUBJECT_OF(subscribe, nimi_subscribe_memory_events_request)

@@ -21,11 +21,6 @@
 
 #include "contract/nimi/call.h"
 
-nimi_subject_fn memory_subject_of_create_bank, memory_subject_of_get_bank,
-    memory_subject_of_list_banks, memory_subject_of_delete_bank, memory_subject_of_retain,
-    memory_subject_of_recall, memory_subject_of_history, memory_subject_of_delete_memory,
-    memory_subject_of_subscribe;
-
 nimi_begin_fn memory_create_bank, memory_get_bank, memory_list_banks, memory_delete_bank,
     memory_retain, memory_recall, memory_history, memory_delete, memory_subscribe;
 
