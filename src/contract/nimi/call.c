@@ -14,6 +14,7 @@
 #include "store/store.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdlib.h>
 
 /* --- the eight interceptors --------------------------------------------------------------- */
@@ -168,10 +169,8 @@ void nimi_reply(struct nimi_call *call, const struct pb_message *type, const voi
     struct buf reply;
     buf_init(&reply, 4 * MIB);
     if (!pb_encode(type, message, &reply)) {
-        struct fault fault;
-        fault_set(&fault, NIMI_AI_OUTPUT_INVALID,
-                  "the reply is longer than a message may be; ask for less");
-        nimi_refuse(call, &fault);
+        nimi_refuse_for(call, NIMI_AI_OUTPUT_INVALID,
+                        "the reply is longer than a message may be; ask for less");
     } else {
         nimi_reply_again(call, buf_str(&reply));
     }
@@ -185,6 +184,25 @@ void nimi_refuse(struct nimi_call *call, const struct fault *fault) {
     } else {
         fault_end(call->rpc, fault, nimi_trace(call));
     }
+}
+
+void nimi_refuse_for(struct nimi_call *call, int reason, const char *format, ...) {
+    struct fault fault;
+    va_list values;
+    va_start(values, format);
+    fault_set_list(&fault, reason, reason_get(reason)->code, format, values);
+    va_end(values);
+    nimi_refuse(call, &fault);
+}
+
+void nimi_refuse_code(struct nimi_call *call, int reason, enum err_code code,
+                      const char *format, ...) {
+    struct fault fault;
+    va_list values;
+    va_start(values, format);
+    fault_set_list(&fault, reason, code, format, values);
+    va_end(values);
+    nimi_refuse(call, &fault);
 }
 
 void nimi_cut(struct nimi_call *call, const struct fault *fault) {
@@ -263,9 +281,8 @@ static void take_message(struct nimi_call *call, struct lent message) {
     struct arena *arena = arena_new(9 * lent_read(message).len + MIB);
     void *request = arena_alloc(arena, row->type->size);
     if (!pb_decode(row->type, message, arena, request, &e)) {
-        fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
-                  "the request is not such a message: %s", e.text);
-        nimi_refuse(call, &fault);
+        nimi_refuse_for(call, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                        "the request is not such a message: %s", e.text);
     } else if (!call->work &&
                !(bearer_bind(call, request, &fault) && grant_use_bind(call, request, &fault))) {
         nimi_refuse(call, &fault);
@@ -317,11 +334,10 @@ static void on_half_closed(struct rpc_call *rpc, void *ctx) {
 /* Only uploads are client streams; a chunk that is too large has its own reason code. */
 static void on_too_large(struct rpc_call *rpc, const struct err *why, void *ctx) {
     struct nimi_call *call = ctx;
-    struct fault fault;
     if (call->over || rpc_method(rpc)->kind != RPC_CLIENT_STREAM) return;
-    fault_set(&fault, NIMI_AI_ARTIFACT_UPLOAD_TOO_LARGE,
-              "a chunk has more bytes than a message may: %s; send smaller chunks", why->text);
-    nimi_refuse(call, &fault);
+    nimi_refuse_for(call, NIMI_AI_ARTIFACT_UPLOAD_TOO_LARGE,
+                    "a chunk has more bytes than a message may: %s; send smaller chunks",
+                    why->text);
 }
 
 /* --- the call ----------------------------------------------------------------------------- */

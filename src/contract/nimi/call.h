@@ -169,8 +169,13 @@ void nimi_reply_again(struct nimi_call *call, struct str reply);
  * the refused ones. */
 void nimi_cut(struct nimi_call *call, const struct fault *fault);
 
-/* Refuse the call. */
+/* Refuse the call: with a fault, or with the one that fault_set() or fault_set_code() would make. */
 void nimi_refuse(struct nimi_call *call, const struct fault *fault);
+PRINTF_LIKE(3, 4)
+void nimi_refuse_for(struct nimi_call *call, int reason, const char *format, ...);
+PRINTF_LIKE(4, 5)
+void nimi_refuse_code(struct nimi_call *call, int reason, enum err_code code,
+                      const char *format, ...);
 
 /* End the call with a bare status and a plain message without a reason code, as when a
  * subscription is cut. */

@@ -254,10 +254,8 @@ struct facts_wait {
 };
 
 static void refuse_unknown(struct nimi_call *call, const struct err *why) {
-    struct fault fault;
-    fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
-                   "what other replicas decided cannot be read now: %s", why->text);
-    nimi_refuse(call, &fault);
+    nimi_refuse_code(call, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
+                     "what other replicas decided cannot be read now: %s", why->text);
 }
 
 static void on_known(const struct err *failed, void *ctx) {
@@ -317,14 +315,12 @@ static void change_free(struct facts_change *change) {
 }
 
 static void refuse_token(struct facts_change *change, const struct grant *grant) {
-    struct fault fault;
     if (grant)
-        fault_set(&fault, NIMI_APP_TOKEN_REVOKED, "the parent token is revoked");
+        nimi_refuse_for(change->call, NIMI_APP_TOKEN_REVOKED, "the parent token is revoked");
     else
-        fault_set_code(&fault, NIMI_APP_AUTHORIZATION_DENIED, ERR_RESOURCE_EXHAUSTED,
-                       "there is no room for this token in memory; ask again when others have "
-                       "expired");
-    nimi_refuse(change->call, &fault);
+        nimi_refuse_code(
+            change->call, NIMI_APP_AUTHORIZATION_DENIED, ERR_RESOURCE_EXHAUSTED,
+            "there is no room for this token in memory; ask again when others have expired");
 }
 
 /* The change is in memory. A delegated token's parent may have been revoked at another replica
@@ -352,13 +348,11 @@ static void on_read_back(const struct err *failed, void *ctx) {
 }
 
 static void refuse_untold(struct nimi_call *call, const struct err *why) {
-    struct fault fault;
     if (why->code == ERR_RESOURCE_EXHAUSTED)
-        fault_set_code(&fault, NIMI_APP_AUTHORIZATION_DENIED, why->code, "%s", why->text);
+        nimi_refuse_code(call, NIMI_APP_AUTHORIZATION_DENIED, why->code, "%s", why->text);
     else
-        fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
-                       "the other replicas cannot be told now, ask again: %s", why->text);
-    nimi_refuse(call, &fault);
+        nimi_refuse_code(call, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
+                         "the other replicas cannot be told now, ask again: %s", why->text);
 }
 
 static void on_told(struct fact_put *put, const struct err *failed, void *ctx) {

@@ -5,7 +5,6 @@
 #include "wire/json.h"
 #include "wire/pb.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 #define CARRIER_MAX_BYTES (4 * KIB)
@@ -14,8 +13,8 @@
 #define ERROR_INFO_TYPE STR("type.googleapis.com/google.rpc.ErrorInfo")
 #define DOMAIN STR("nimi.runtime.v1")
 
-static bool nimi_fault_set(struct fault *fault, int reason, enum err_code code,
-                           const char *format, va_list values) {
+bool fault_set_list(struct fault *fault, int reason, enum err_code code, const char *format,
+                    va_list values) {
     char text[ERR_TEXT_BYTES];
     vsnprintf(text, sizeof(text), format, values);
     *fault = (struct fault){.reason = reason};
@@ -25,7 +24,7 @@ static bool nimi_fault_set(struct fault *fault, int reason, enum err_code code,
 bool fault_set(struct fault *fault, int reason, const char *format, ...) {
     va_list values;
     va_start(values, format);
-    nimi_fault_set(fault, reason, reason_get(reason)->code, format, values);
+    fault_set_list(fault, reason, reason_get(reason)->code, format, values);
     va_end(values);
     return false;
 }
@@ -34,7 +33,7 @@ bool fault_set_code(struct fault *fault, int reason, enum err_code code, const c
                     ...) {
     va_list values;
     va_start(values, format);
-    nimi_fault_set(fault, reason, code, format, values);
+    fault_set_list(fault, reason, code, format, values);
     va_end(values);
     return false;
 }

@@ -15,6 +15,8 @@
 #include "contract/nimi/reason.h"
 #include "rpc/rpc.h"
 
+#include <stdarg.h>
+
 struct fault {
     int reason;       /* 0: only a status and a sentence */
     struct err why;   /* code and sentence; holds no secret */
@@ -28,6 +30,10 @@ PRINTF_LIKE(3, 4) bool fault_set(struct fault *fault, int reason, const char *fo
 PRINTF_LIKE(4, 5)
 bool fault_set_code(struct fault *fault, int reason, enum err_code code, const char *format,
                     ...);
+
+PRINTF_LIKE(4, 0)
+bool fault_set_list(struct fault *fault, int reason, enum err_code code, const char *format,
+                    va_list values);
 
 /* The two texts, for tests: the JSON object, and the bytes of the details. */
 void fault_message(const struct fault *fault, struct str trace_id, struct buf *out);

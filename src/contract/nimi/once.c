@@ -193,10 +193,8 @@ static void on_outcome(const struct write_outcome *outcome, void *ctx) {
 }
 
 static void refuse_conflict(struct nimi_call *call) {
-    struct fault fault;
-    fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
-              "x-nimi-idempotency-key was used for another request; send a new key");
-    nimi_refuse(call, &fault);
+    nimi_refuse_for(call, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                    "x-nimi-idempotency-key was used for another request; send a new key");
 }
 
 static void digest_request(const struct nimi_call *call, const void *request, uint8_t *ret) {
@@ -230,13 +228,11 @@ static void make_now(struct once *once) {
     struct str bytes = buf_str(&once->request);
     struct arena *arena = arena_new(9 * bytes.len + MIB);
     void *request = arena_alloc(arena, call->row->type->size);
-    struct fault fault;
     struct err e;
     if (pb_decode_view(call->row->type, bytes, arena, request, &e)) {
         nimi_begin(call, request, arena);
     } else {
-        fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "%s", e.text);
-        nimi_refuse(call, &fault);
+        nimi_refuse_for(call, NIMI_PROTOCOL_ENVELOPE_INVALID, "%s", e.text);
     }
     arena_free(arena);
 }

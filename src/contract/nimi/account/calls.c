@@ -40,13 +40,11 @@ static int reason_of_caller(const struct nimi_account_caller *caller, enum accou
 bool account_admit(struct nimi_call *call, const struct nimi_account_caller *caller,
                    enum account_wish wish, int *ret_reason) {
     struct str named = call->envelope.app_id;
-    struct fault fault;
     if (caller && caller->app_id.len && named.len && !str_equal(named, caller->app_id)) {
-        fault_set(
-            &fault, NIMI_PROTOCOL_DOMAIN_FIELD_CONFLICT,
+        nimi_refuse_for(
+            call, NIMI_PROTOCOL_DOMAIN_FIELD_CONFLICT,
             "the caller's app_id is not the app of x-nimi-app-id; a caller speaks for one "
             "app");
-        nimi_refuse(call, &fault);
         return false;
     }
     *ret_reason = reason_of_caller(caller, wish);
@@ -236,11 +234,10 @@ static void issue(struct nimi_call *call,
         account_bind(account_of(call), from->relation, from->ttl_seconds, &now, &bytes);
     account_arm(call->instance);
     if (reason == ACCOUNT_FULL) {
-        fault_set_code(
-            &fault, NIMI_APP_AUTHORIZATION_DENIED, ERR_RESOURCE_EXHAUSTED,
+        nimi_refuse_code(
+            call, NIMI_APP_AUTHORIZATION_DENIED, ERR_RESOURCE_EXHAUSTED,
             "an app's instance may have %d bindings, and all together %d; revoke some",
             BINDINGS_PER_INSTANCE, BINDINGS_MAX);
-        nimi_refuse(call, &fault);
     } else {
         reply_issued(call, reason, buf_str(&bytes));
     }

@@ -189,15 +189,13 @@ static void reply_attempt(struct nimi_call *call, int reason, const char *origin
 static void begin_login(struct nimi_call *call, const struct account_held *held) {
     const struct account_now now = account_now_of(call);
     struct account_attempt attempt = {.expires_unix_ms = 0};
-    struct fault fault;
     int reason = account_begin_login(call->instance->runtime->account, held->app,
                                      held->app_instance, held->ttl_s, &now, &attempt);
     account_arm(call->instance);
     if (reason == ACCOUNT_FULL) {
-        fault_set_code(&fault, NIMI_APP_AUTHORIZATION_DENIED, ERR_RESOURCE_EXHAUSTED,
-                       "%d logins are pending already; wait until one is over",
-                       ACCOUNT_ATTEMPTS_MAX);
-        nimi_refuse(call, &fault);
+        nimi_refuse_code(call, NIMI_APP_AUTHORIZATION_DENIED, ERR_RESOURCE_EXHAUSTED,
+                         "%d logins are pending already; wait until one is over",
+                         ACCOUNT_ATTEMPTS_MAX);
     } else {
         struct str origin = nimi_keep(call, held->origin);
         reply_attempt(call, reason, origin.len ? origin.at : "", &attempt);
@@ -206,12 +204,10 @@ static void begin_login(struct nimi_call *call, const struct account_held *held)
 }
 
 static bool origin_is_short(struct nimi_call *call, struct str origin) {
-    struct fault fault;
     if (origin.len <= ORIGIN_MAX_BYTES) return true;
-    fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
-              "callback_origin has %zu bytes, at most %d are allowed", origin.len,
-              ORIGIN_MAX_BYTES);
-    nimi_refuse(call, &fault);
+    nimi_refuse_for(call, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                    "callback_origin has %zu bytes, at most %d are allowed", origin.len,
+                    ORIGIN_MAX_BYTES);
     return false;
 }
 

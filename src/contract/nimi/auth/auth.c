@@ -120,10 +120,9 @@ static bool app_is_known(const struct nimi_call *call, struct str session_id,
 }
 
 static void refuse_session(struct nimi_call *call, enum session_verdict verdict) {
-    struct fault fault;
-    fault_set(&fault, verdict == SESSION_OVER ? NIMI_SESSION_EXPIRED : NIMI_APP_NOT_REGISTERED,
-              "this app has no such session any more; call OpenSession");
-    nimi_refuse(call, &fault);
+    nimi_refuse_for(call,
+                    verdict == SESSION_OVER ? NIMI_SESSION_EXPIRED : NIMI_APP_NOT_REGISTERED,
+                    "this app has no such session any more; call OpenSession");
 }
 
 /* What is told also ends the token that it replaces, which may have a longer time. */

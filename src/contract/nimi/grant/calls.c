@@ -49,11 +49,9 @@ static bool scopes_are_ok(const struct str *scopes, size_t count, struct fault *
 }
 
 static void refuse_full(struct nimi_call *call) {
-    struct fault fault;
-    fault_set_code(&fault, NIMI_APP_AUTHORIZATION_DENIED, ERR_RESOURCE_EXHAUSTED,
-                   "there are too many tokens (%d), or this one is larger than %zu bytes",
-                   GRANTS_MAX, GRANTS_ONE_MAX_BYTES);
-    nimi_refuse(call, &fault);
+    nimi_refuse_code(call, NIMI_APP_AUTHORIZATION_DENIED, ERR_RESOURCE_EXHAUSTED,
+                     "there are too many tokens (%d), or this one is larger than %zu bytes",
+                     GRANTS_MAX, GRANTS_ONE_MAX_BYTES);
 }
 
 /* --- telling the other replicas ----------------------------------------------------------- */
@@ -457,11 +455,10 @@ static void take_chain(struct chain *chain, const struct grants *grants,
 static void list_chain(struct nimi_call *call, struct grants *grants, struct str app,
                        const struct nimi_list_token_chain_request *from,
                        const struct page *page, size_t first) {
-    struct fault fault;
     const struct grant *root = grants_find(grants, from->root_token_id, app, clock_unix_ms());
     if (!is_callers(call, root)) {
-        fault_set(&fault, NIMI_GRANT_TOKEN_CHAIN_ROOT_NOT_FOUND, "this app has no such token");
-        nimi_refuse(call, &fault);
+        nimi_refuse_for(call, NIMI_GRANT_TOKEN_CHAIN_ROOT_NOT_FOUND,
+                        "this app has no such token");
         return;
     }
     struct chain *chain = MEM_NEW(struct chain);
@@ -488,9 +485,8 @@ void grant_list_chain(struct nimi_call *call, const void *request) {
     struct fault fault;
     size_t first;
     if (!from->root_token_id.len) {
-        fault_set(&fault, NIMI_GRANT_TOKEN_CHAIN_ROOT_REQUIRED,
-                  "the request needs root_token_id");
-        nimi_refuse(call, &fault);
+        nimi_refuse_for(call, NIMI_GRANT_TOKEN_CHAIN_ROOT_REQUIRED,
+                        "the request needs root_token_id");
     } else if (!app_is_clear(call, app, &fault) ||
                !page_begin(from->page_size, from->page_token, filter, ARRAY_LEN(filter), &page,
                            &fault) ||

@@ -4,13 +4,11 @@
 #include "contract/nimi/ulid.h"
 
 void job_open_missing(struct job_open *open, const struct err *failed) {
-    struct fault fault;
     if (failed) {
         run_open_failed(open->call, "job", failed);
         return;
     }
-    fault_set(&fault, NIMI_AI_MEDIA_JOB_NOT_FOUND, "there is no such job");
-    nimi_refuse(open->call, &fault);
+    nimi_refuse_for(open->call, NIMI_AI_MEDIA_JOB_NOT_FOUND, "there is no such job");
 }
 
 static void on_found(struct job_fold *fold, const struct err *failed, void *ctx) {
@@ -27,10 +25,9 @@ static void on_found(struct job_fold *fold, const struct err *failed, void *ctx)
 
 void job_open_start(struct job_open *open, struct str job_id, enum job_fold_depth depth) {
     const struct nimi_instance *instance = open->call->instance;
-    struct fault fault;
     if (str_trim(job_id).len == 0) {
-        fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "the request needs a job_id");
-        nimi_refuse(open->call, &fault);
+        nimi_refuse_for(open->call, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                        "the request needs a job_id");
         return;
     }
     if (!ulid_number(job_id, &open->run)) {

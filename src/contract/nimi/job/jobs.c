@@ -153,9 +153,7 @@ void jobs_subscribe(struct nimi_call *call, const void *request) {
 /* --- CancelScenarioJob -------------------------------------------------------------------- */
 
 static void refuse_cancel(struct nimi_call *call) {
-    struct fault fault;
-    fault_set(&fault, NIMI_AI_MEDIA_JOB_NOT_CANCELLABLE, "the job is over already");
-    nimi_refuse(call, &fault);
+    nimi_refuse_for(call, NIMI_AI_MEDIA_JOB_NOT_CANCELLABLE, "the job is over already");
 }
 
 static void fold_event(const struct event *event, enum close_frame frame, void *ctx) {

@@ -24,10 +24,8 @@ static void on_bytes(const struct err *failed, void *ctx) {
     struct nimi_call *call = result->open.call;
     if (call->over) return;
     if (failed) {
-        struct fault fault;
-        fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, failed->code,
-                       "an artifact cannot be read: %s", failed->text);
-        nimi_refuse(call, &fault);
+        nimi_refuse_code(call, NIMI_AI_PROVIDER_UNAVAILABLE, failed->code,
+                         "an artifact cannot be read: %s", failed->text);
     } else {
         nimi_reply(call, &nimi_get_scenario_artifacts_response_table, &result->reply);
     }
@@ -128,16 +126,13 @@ static bool own_artifacts(struct result *result) {
 /* K-JOB-006: a caller whose credential was revoked cannot fetch anything. */
 static void on_open(struct job_open *open, struct job_fold *fold) {
     struct result *result = (struct result *)(void *)open; /* its first member */
-    struct fault fault;
     if (fold->job.status == NIMI_SCENARIO_JOB_STATUS_FAILED &&
         fold->job.reason_code == NIMI_AI_PROVIDER_AUTH_FAILED) {
-        fault_set(&fault, NIMI_AI_PROVIDER_AUTH_FAILED, STR_FMT,
-                  STR_ARG(fold->job.reason_detail));
-        nimi_refuse(open->call, &fault);
+        nimi_refuse_for(open->call, NIMI_AI_PROVIDER_AUTH_FAILED, STR_FMT,
+                        STR_ARG(fold->job.reason_detail));
     } else if (!copy_reply(result, fold) || !own_artifacts(result)) {
-        fault_set(&fault, NIMI_AI_OUTPUT_INVALID,
-                  "what came of the job has no room in a reply");
-        nimi_refuse(open->call, &fault);
+        nimi_refuse_for(open->call, NIMI_AI_OUTPUT_INVALID,
+                        "what came of the job has no room in a reply");
     } else {
         read_bytes(result);
     }

@@ -21,17 +21,13 @@ void submit_done(struct submit *submit) {
 /* --- refusing ----------------------------------------------------------------------------- */
 
 void submit_refuse(struct submit *submit, int reason, enum err_code code, const char *why) {
-    struct fault fault;
-    fault_set_code(&fault, reason, code, "%s", why);
-    nimi_refuse(submit->call, &fault);
+    nimi_refuse_code(submit->call, reason, code, "%s", why);
 }
 
 /* `what` follows "the job ". */
 static void submit_refuse_for_now(struct submit *submit, const char *what) {
-    struct fault fault;
-    fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
-                   "the %s %s; ask again later", submit->kind->noun, what);
-    nimi_refuse(submit->call, &fault);
+    nimi_refuse_code(submit->call, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
+                     "the %s %s; ask again later", submit->kind->noun, what);
 }
 
 void submit_refuse_unread(struct submit *submit) {

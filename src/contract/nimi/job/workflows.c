@@ -42,9 +42,7 @@ static void about_begun(void *ctx) {
 }
 
 static void refuse_missing(struct nimi_call *call) {
-    struct fault fault;
-    fault_set(&fault, NIMI_WF_TASK_NOT_FOUND, "there is no such workflow");
-    nimi_refuse(call, &fault);
+    nimi_refuse_for(call, NIMI_WF_TASK_NOT_FOUND, "there is no such workflow");
 }
 
 static void about_missing(const struct err *failed, void *ctx) {
@@ -58,12 +56,11 @@ static void about_missing(const struct err *failed, void *ctx) {
 static void get_reply(struct workflow_open *open, const struct workflow_fold *found) {
     struct nimi_get_workflow_response reply = {.reason_code = NIMI_WF_TASK_NOT_FOUND};
     struct arena *arena = arena_new(256 * MIB);
-    struct fault fault;
     if (!found || workflow_fold_reply(found, arena, &reply)) {
         nimi_reply(open->call, &nimi_get_workflow_response_table, &reply);
     } else {
-        fault_set(&fault, NIMI_AI_OUTPUT_INVALID, "the workflow is larger than a reply may be");
-        nimi_refuse(open->call, &fault);
+        nimi_refuse_for(open->call, NIMI_AI_OUTPUT_INVALID,
+                        "the workflow is larger than a reply may be");
     }
     arena_free(arena);
 }
@@ -126,10 +123,8 @@ static const struct nimi_work subscribe_events = {.drained = watch_drained,
 
 void workflows_subscribe(struct nimi_call *call, const void *request) {
     const struct nimi_subscribe_workflow_events_request *from = request;
-    struct fault fault;
     if (str_trim(from->task_id).len == 0) {
-        fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "the request needs a task_id");
-        nimi_refuse(call, &fault);
+        nimi_refuse_for(call, NIMI_PROTOCOL_ENVELOPE_INVALID, "the request needs a task_id");
         return;
     }
     about_start(call, from->task_id, subscribe, &subscribe_events);

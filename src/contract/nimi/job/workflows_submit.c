@@ -163,9 +163,8 @@ void workflows_submit(struct nimi_call *call, const void *request) {
     const struct nimi_submit_workflow_request *from = request;
     struct fault fault;
     if (!app_is_the_same(call, from->app_id)) {
-        fault_set(&fault, NIMI_PROTOCOL_DOMAIN_FIELD_CONFLICT,
-                  "app_id of the request and x-nimi-app-id are not the same");
-        nimi_refuse(call, &fault);
+        nimi_refuse_for(call, NIMI_PROTOCOL_DOMAIN_FIELD_CONFLICT,
+                        "app_id of the request and x-nimi-app-id are not the same");
     } else if (check(from, &fault)) {
         workflow_start(call, from);
     } else {

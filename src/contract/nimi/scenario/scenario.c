@@ -141,15 +141,13 @@ static bool scenario_follow(struct work *work, struct journal *journal, struct e
 /* The call has a slot; from here on the stream is established. */
 static void scenario_start(struct work *work) {
     struct err e;
-    struct fault fault;
     struct journal *journal;
     timer_stop(&work->wait);
     work->granted = true;
     work->waited_ms = ticket_waited_ms(work->ticket);
     if (!work->kind->ask(work, &journal, &e) || !scenario_follow(work, journal, &e)) {
         stop_work(work, STR("the call could not be followed"));
-        fault_set_code(&fault, NIMI_AI_PROVIDER_RATE_LIMITED, e.code, "%s", e.text);
-        nimi_refuse(work->call, &fault);
+        nimi_refuse_code(work->call, NIMI_AI_PROVIDER_RATE_LIMITED, e.code, "%s", e.text);
         return;
     }
     if (!is_unary(work)) rpc_establish(work->call->rpc);
@@ -162,15 +160,12 @@ static void scenario_on_granted(void *ctx) {
 /* K25: nothing was sent yet, so the failure is a status. */
 static void scenario_on_waited(void *ctx) {
     struct work *work = ctx;
-    struct fault fault;
     stop_work(work, STR_EMPTY);
-    fault_set(&fault, NIMI_AI_PROVIDER_TIMEOUT,
-              "all slots for models were taken for too long; ask again later");
-    nimi_refuse(work->call, &fault);
+    nimi_refuse_for(work->call, NIMI_AI_PROVIDER_TIMEOUT,
+                    "all slots for models were taken for too long; ask again later");
 }
 
 static void wait_for_slot(struct work *work) {
-    struct fault fault;
     const struct nimi_instance *instance = work->call->instance;
     const struct ticket_ask ask = {.app = work->app,
                                    .owner = nimi_owner(work->call),
@@ -182,9 +177,8 @@ static void wait_for_slot(struct work *work) {
     case TICKET_GRANTED: scenario_start(work); break;
     case TICKET_WAITS: timer_start(&work->wait, work->clocks.first_ms); break;
     case TICKET_REFUSED:
-        fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_RESOURCE_EXHAUSTED,
-                       "too many calls of this app wait for a model; ask again later");
-        nimi_refuse(work->call, &fault);
+        nimi_refuse_code(work->call, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_RESOURCE_EXHAUSTED,
+                         "too many calls of this app wait for a model; ask again later");
         break;
     }
 }

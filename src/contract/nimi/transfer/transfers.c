@@ -72,20 +72,16 @@ static void reply_installed(const struct install *install) {
 
 static void transfers_on_ended(const struct download_ended *ended, void *ctx) {
     struct install *install = ctx;
-    struct fault fault;
     install->wait = NULL;
     if (install->call->over) return;
     if (ended->state == DOWNLOAD_COMPLETED) {
         reply_installed(install);
-        return;
-    }
-    if (ended->state == DOWNLOAD_CANCELLED) {
-        fault_set_code(&fault, NIMI_AI_LOCAL_DOWNLOAD_FAILED, ERR_CANCELLED,
-                       "the transfer was cancelled");
+    } else if (ended->state == DOWNLOAD_CANCELLED) {
+        nimi_refuse_code(install->call, NIMI_AI_LOCAL_DOWNLOAD_FAILED, ERR_CANCELLED,
+                         "the transfer was cancelled");
     } else {
-        fault_set(&fault, ended->reason, "%s", ended->message);
+        nimi_refuse_for(install->call, ended->reason, "%s", ended->message);
     }
-    nimi_refuse(install->call, &fault);
 }
 
 static void install_leave(void *ctx) {
@@ -155,13 +151,11 @@ static void on_shown(const struct download *download, void *ctx) {
 
 static void transfers_on_kept(const struct err *failed, void *ctx) {
     struct order *order = ctx;
-    struct fault fault;
     order->ask = NULL;
     if (order->call->over) return;
     if (failed) {
-        fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, failed->code,
-                       "the change holds, but was not stored: %s", failed->text);
-        nimi_refuse(order->call, &fault);
+        nimi_refuse_code(order->call, NIMI_AI_PROVIDER_UNAVAILABLE, failed->code,
+                         "the change holds, but was not stored: %s", failed->text);
     } else {
         nimi_reply_again(order->call, buf_str(&order->reply));
     }
@@ -191,9 +185,8 @@ static void transfers_order(struct nimi_call *call, struct str id, enum download
     buf_init(&order->reply, REPLY_MAX_BYTES);
     nimi_work(call, &order_events, order);
     if (!str_trim(id).len) {
-        fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
-                  "the request needs an install_session_id");
-        nimi_refuse(call, &fault);
+        nimi_refuse_for(call, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                        "the request needs an install_session_id");
     } else if (!downloads_order(call->instance, str_trim(id), call->subject, which, on_shown,
                                 transfers_on_kept, order, &order->ask, &fault)) {
         nimi_refuse(call, &fault);

@@ -616,9 +616,8 @@ void receive_begin(struct nimi_call *call, const void *message) {
         return;
     }
     if (!call->instance->host->engine->store) {
-        fault_set_code(&fault, NIMI_AI_ARTIFACT_UPLOAD_INVALID, ERR_FAILED_PRECONDITION,
-                       "this runtime has no store to keep an artifact in");
-        nimi_refuse(call, &fault);
+        nimi_refuse_code(call, NIMI_AI_ARTIFACT_UPLOAD_INVALID, ERR_FAILED_PRECONDITION,
+                         "this runtime has no store to keep an artifact in");
         return;
     }
     struct receipt *receipt = receipt_new(call, request->metadata);
