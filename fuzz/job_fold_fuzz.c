@@ -17,8 +17,8 @@ static void show(const struct job_fold *fold, struct buf *out) {
 
 static void assert_same(const struct job_fold *one, const struct job_fold *other) {
     struct buf first, second;
-    assert(one->foreign == other->foreign && one->sequence == other->sequence);
-    if (one->foreign) return;
+    assert(one->run.foreign == other->run.foreign && one->run.sequence == other->run.sequence);
+    if (one->run.foreign) return;
     show(one, &first);
     show(other, &second);
     assert(str_equal(buf_str(&first), buf_str(&second)));
@@ -32,21 +32,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct event event = {0};
     struct err e;
     size_t count = 0;
-    job_fold_init(&one, JOB_FOLD_WHOLE);
+    job_fold_init(&one, RUN_FOLD_WHOLE);
     while (rest.len && count < EVENTS_MAX && event_decode(&rest, &event, &e)) {
-        uint64_t before = one.sequence;
+        uint64_t before = one.run.sequence;
         event.seq = ++count;
         bool told = job_fold_take(&one, &event);
-        assert(one.sequence == before + told);
+        assert(one.run.sequence == before + told);
         if (event_is_terminal(event.kind)) break; /* nothing follows in a journal */
     }
     struct str read = str_head(whole, whole.len - rest.len);
     const struct store_section section = {.run = 1, .first_seq = 1, .events = read};
-    job_fold_init(&other, JOB_FOLD_WHOLE);
-    assert(job_fold_sections(&other, &section, 1));
+    job_fold_init(&other, RUN_FOLD_WHOLE);
+    assert(run_fold_sections(&other.run, &section, 1));
     assert_same(&one, &other);
     run_job_is(&section, 1);
-    job_fold_done(&one);
-    job_fold_done(&other);
+    run_fold_done(&one.run);
+    run_fold_done(&other.run);
     return 0;
 }

@@ -32,28 +32,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct buf first, second;
     struct err e;
     size_t count = 0;
-    workflow_fold_init(&one, WORKFLOW_FOLD_WHOLE);
+    workflow_fold_init(&one, RUN_FOLD_WHOLE);
     while (rest.len && count < EVENTS_MAX && event_decode(&rest, &event, &e)) {
-        uint64_t before = one.sequence;
+        uint64_t before = one.run.sequence;
         event.seq = ++count;
         bool told = workflow_fold_take(&one, &event);
-        assert(one.sequence == before + told);
+        assert(one.run.sequence == before + told);
         if (told) tell(&one);
         if (event_is_terminal(event.kind)) break; /* nothing follows in a journal */
     }
     struct str read = str_head(whole, whole.len - rest.len);
     const struct store_section section = {.run = 1, .first_seq = 1, .events = read};
-    workflow_fold_init(&other, WORKFLOW_FOLD_WHOLE);
-    assert(run_fold_sections(&workflow_fold_kind, &other, &section, 1));
-    assert(one.foreign == other.foreign && one.sequence == other.sequence);
-    if (workflow_fold_is_shown(&one)) {
+    workflow_fold_init(&other, RUN_FOLD_WHOLE);
+    assert(run_fold_sections(&other.run, &section, 1));
+    assert(one.run.foreign == other.run.foreign && one.run.sequence == other.run.sequence);
+    if (run_fold_is_shown(&one.run)) {
         show(&one, &first);
         show(&other, &second);
         assert(str_equal(buf_str(&first), buf_str(&second)));
         buf_done(&first);
         buf_done(&second);
     }
-    workflow_fold_done(&one);
-    workflow_fold_done(&other);
+    run_fold_done(&one.run);
+    run_fold_done(&other.run);
     return 0;
 }

@@ -2,6 +2,7 @@
  * told while the store was away is read when it is back. */
 #include "fixture.h"
 
+#include "contract/nimi/auth/sessions.h"
 #include "contract/nimi/facts.h"
 #include "fake/exchange_fake.h" /* named here: the build links them */
 #include "fake/http_fake.h"

@@ -4,25 +4,7 @@
 #include "contract/nimi/reason.h"
 #include "contract/nimi/ulid.h"
 
-#define ARENA_MAX_BYTES (64 * MIB)
 #define ARTIFACTS_MAX 64
-
-void job_fold_init(struct job_fold *fold, enum job_fold_depth depth) {
-    *fold = (struct job_fold){.depth = depth, .arena = arena_new(ARENA_MAX_BYTES)};
-}
-
-void job_fold_done(struct job_fold *fold) {
-    arena_free(fold->arena);
-    *fold = (struct job_fold){.foreign = true};
-}
-
-bool job_fold_is_shown(const struct job_fold *fold) {
-    return fold->sequence > 0 && !fold->foreign;
-}
-
-bool job_fold_is_over(const struct job_fold *fold) {
-    return job_fold_is_shown(fold) && run_job_is_over(fold->note.state);
-}
 
 /* --- items -------------------------------------------------------------------------------- */
 
@@ -34,19 +16,22 @@ static bool is(const struct event *event, const char *type) {
 static void *copy_of(struct job_fold *fold, const struct pb_message *type, struct str bytes) {
     struct str kept;
     struct err e;
-    void *message = arena_alloc(fold->arena, type->size);
-    if (!message || !arena_str(fold->arena, bytes, &kept)) return NULL;
-    return pb_decode_view(type, kept, fold->arena, message, &e) ? message : NULL;
+    void *message = arena_alloc(fold->run.arena, type->size);
+    if (!message || !arena_str(fold->run.arena, bytes, &kept)) return NULL;
+    return pb_decode_view(type, kept, fold->run.arena, message, &e) ? message : NULL;
 }
 
 static bool copy_head(struct job_fold *fold, const struct nimi_scenario_request_head *from) {
     struct nimi_scenario_request_head *to = &fold->head;
     *to = *from;
     fold->job.head = to;
-    return arena_str(fold->arena, from->app_id, &to->app_id) &&
-           arena_str(fold->arena, from->subject_user_id, &to->subject_user_id) &&
-           arena_str(fold->arena, from->model_id, &to->model_id) &&
-           arena_str(fold->arena, from->connector_id, &to->connector_id);
+    bool kept = arena_str(fold->run.arena, from->app_id, &to->app_id) &&
+                arena_str(fold->run.arena, from->subject_user_id, &to->subject_user_id) &&
+                arena_str(fold->run.arena, from->model_id, &to->model_id) &&
+                arena_str(fold->run.arena, from->connector_id, &to->connector_id);
+    fold->run.app = to->app_id;
+    fold->run.subject = to->subject_user_id;
+    return kept;
 }
 
 /* Admission let a known extension pass, but nothing reads it. */
@@ -56,7 +41,8 @@ static bool show_ignored(struct job_fold *fold,
     fold->ignored.reason = STR("no provider of this runtime reads extensions");
     fold->job.ignored_extensions = &fold->ignored;
     fold->job.ignored_extensions_count = 1;
-    return arena_str(fold->arena, request->extensions[0].namespace_, &fold->ignored.namespace_);
+    return arena_str(fold->run.arena, request->extensions[0].namespace_,
+                     &fold->ignored.namespace_);
 }
 
 /* Only the head of the request, its type and its extension are shown. */
@@ -69,8 +55,11 @@ static bool take_request(struct job_fold *fold, struct str bytes) {
         request.head && copy_head(fold, request.head) && show_ignored(fold, &request);
     fold->job.scenario_type = request.scenario_type;
     fold->job.execution_mode = NIMI_EXECUTION_MODE_ASYNC_JOB;
-    if (whole && fold->depth == JOB_FOLD_WHOLE)
-        whole = arena_str(fold->arena, bytes, &fold->request);
+    fold->created = fold->updated = nimi_moment(fold->run.started_ms);
+    fold->job.created_at = &fold->created;
+    fold->job.updated_at = &fold->updated;
+    if (whole && fold->run.depth == RUN_FOLD_WHOLE)
+        whole = arena_str(fold->run.arena, bytes, &fold->run.request);
     arena_free(arena);
     return whole;
 }
@@ -84,6 +73,7 @@ static bool take_patch(struct job_fold *fold, struct str bytes) {
     struct nimi_scenario_job *job = &fold->job;
     if (!patch) return false;
     merge_str(&job->job_id, patch->job_id);
+    fold->run.id = job->job_id;
     merge_str(&job->trace_id, patch->trace_id);
     merge_str(&job->model_resolved, patch->model_resolved);
     if (patch->route_decision) job->route_decision = patch->route_decision;
@@ -99,7 +89,8 @@ static bool take_artifact(struct job_fold *fold, struct str bytes) {
     const struct nimi_scenario_artifact *artifact =
         copy_of(fold, &nimi_scenario_artifact_table, bytes);
     if (!fold->artifacts)
-        fold->artifacts = arena_alloc(fold->arena, ARTIFACTS_MAX * sizeof(*fold->artifacts));
+        fold->artifacts =
+            arena_alloc(fold->run.arena, ARTIFACTS_MAX * sizeof(*fold->artifacts));
     if (!artifact || !fold->artifacts || job->artifacts_count == ARTIFACTS_MAX) return false;
     fold->artifacts[job->artifacts_count++] = *artifact;
     job->artifacts = fold->artifacts;
@@ -107,7 +98,8 @@ static bool take_artifact(struct job_fold *fold, struct str bytes) {
 }
 
 static bool take_output(struct job_fold *fold, struct str bytes) {
-    return fold->depth != JOB_FOLD_WHOLE || arena_str(fold->arena, bytes, &fold->output);
+    return fold->run.depth != RUN_FOLD_WHOLE ||
+           arena_str(fold->run.arena, bytes, &fold->output);
 }
 
 static const struct {
@@ -129,16 +121,6 @@ static bool take_item(struct job_fold *fold, const struct event *event) {
 
 /* --- states ------------------------------------------------------------------------------- */
 
-static bool take_started(struct job_fold *fold, const struct event *event) {
-    fold->started_ms = event->started.unix_ms;
-    fold->created = fold->updated = nimi_moment(fold->started_ms);
-    fold->job.created_at = &fold->created;
-    fold->job.updated_at = &fold->updated;
-    return str_equal(event->started.contract, STR(JOB_CONTRACT)) &&
-           arena_str(fold->arena, event->started.trace, &fold->trace) &&
-           arena_str(fold->arena, event->started.user, &fold->user);
-}
-
 /* Show the safe detail in addition to the short summary (K-JOB-007). */
 static void show_metadata(struct job_fold *fold) {
     fold->provider_message = (struct google_value){.which_kind = GOOGLE_VALUE_STRING_VALUE,
@@ -152,7 +134,7 @@ static void show_metadata(struct job_fold *fold) {
 static bool show_failure(struct job_fold *fold, const struct event *event) {
     struct nimi_scenario_job *job = &fold->job;
     job->reason_code = reason_of_job_failure(event->failed.reason, event->failed.code);
-    if (!arena_str(fold->arena, event->failed.message, &job->reason_detail)) return false;
+    if (!arena_str(fold->run.arena, event->failed.message, &job->reason_detail)) return false;
     show_metadata(fold);
     return true;
 }
@@ -160,16 +142,16 @@ static bool show_failure(struct job_fold *fold, const struct event *event) {
 static bool show_state(struct job_fold *fold, const struct event *event,
                        const struct run_job_note *note) {
     struct nimi_scenario_job *job = &fold->job;
-    fold->note.state = note->state;
-    if (note->attempt) fold->note.attempt = note->attempt;
+    run_fold_note(&fold->run, note);
     job->status = (int32_t)note->state + NIMI_SCENARIO_JOB_STATUS_SUBMITTED;
     job->reason_code = NIMI_ACTION_EXECUTED;
     if (note->state == RUN_JOB_QUEUED) job->artifacts_count = 0; /* earlier attempt's */
-    job->retry_count = fold->note.attempt > 1 ? (int32_t)fold->note.attempt - 1 : 0;
-    fold->updated = nimi_moment(fold->started_ms + event->at_ms);
+    int64_t attempt = fold->run.note.attempt;
+    job->retry_count = attempt > 1 ? (int32_t)attempt - 1 : 0;
+    fold->updated = nimi_moment(fold->run.started_ms + event->at_ms);
     if (event->kind == EVENT_FAILED) return show_failure(fold, event);
     if (event->kind == EVENT_CANCELLED)
-        return arena_str(fold->arena, event->cancelled.message, &job->reason_detail);
+        return arena_str(fold->run.arena, event->cancelled.message, &job->reason_detail);
     if (event->kind == EVENT_DONE) {
         job->progress_percent = 100;
         return true;
@@ -184,49 +166,32 @@ static bool show_state(struct job_fold *fold, const struct event *event,
 
 bool job_fold_take(struct job_fold *fold, const struct event *event) {
     struct run_job_note note;
-    fold->seq = event->seq;
-    fold->last_at_ms = event->at_ms;
-    if (fold->foreign) return false;
-    if (event->kind == EVENT_STARTED) {
-        fold->foreign = !take_started(fold, event);
-        return false;
-    }
-    if (!run_job_read(event, &note)) {
-        fold->foreign = !take_item(fold, event);
-        return false;
-    }
-    if (!fold->job.head || !show_state(fold, event, &note)) {
-        fold->foreign = true;
-        return false;
-    }
-    fold->sequence++;
-    return true;
+    if (!run_fold_begin(&fold->run, event, STR(JOB_CONTRACT))) return false;
+    bool counts = run_job_read(event, &note);
+    bool good =
+        counts ? fold->job.head && show_state(fold, event, &note) : take_item(fold, event);
+    fold->run.shown |= counts;
+    return run_fold_end(&fold->run, good, counts);
 }
 
-static void fold_take(const struct event *event, void *fold) {
-    job_fold_take(fold, event);
+static void fold_init(struct run_fold *fold, enum run_fold_depth depth) {
+    job_fold_init(CONTAINER_OF(fold, struct job_fold, run), depth);
 }
 
-static uint64_t fold_seq(const void *fold) {
-    return ((const struct job_fold *)fold)->seq;
+static void fold_take(struct run_fold *fold, const struct event *event) {
+    job_fold_take(CONTAINER_OF(fold, struct job_fold, run), event);
 }
 
-static bool fold_is_done(const void *ctx) {
-    const struct job_fold *fold = ctx;
-    return fold->foreign || job_fold_is_over(fold);
-}
+const struct run_kind job_fold_kind = {"job", fold_init, fold_take};
 
-const struct run_fold job_fold_kind = {fold_take, fold_seq, fold_is_done};
-
-bool job_fold_sections(struct job_fold *fold, const struct store_section *sections,
-                       size_t count) {
-    return run_fold_sections(&job_fold_kind, fold, sections, count);
+void job_fold_init(struct job_fold *fold, enum run_fold_depth depth) {
+    *fold = (struct job_fold){.run = run_fold_new(&job_fold_kind, depth)};
 }
 
 struct nimi_scenario_job_event job_fold_event(const struct job_fold *fold) {
     return (struct nimi_scenario_job_event){.event_type =
                                                 fold->job.status, /* the numbers are the same */
-                                            .sequence = fold->sequence,
+                                            .sequence = fold->run.sequence,
                                             .trace_id = fold->job.trace_id,
                                             .timestamp = &fold->updated,
                                             .job = &fold->job};

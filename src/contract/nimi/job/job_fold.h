@@ -1,4 +1,4 @@
-/* job_fold: rebuild the state of a job from its journal.
+/* job_fold: rebuild the state of a job from its journal (run_fold.h).
  *
  * A job of this protocol is a run_job.h whose request is a SubmitScenarioJobRequest. Besides
  * the states that every job has, its journal holds items named after this protocol's messages:
@@ -7,20 +7,14 @@
  *     ScenarioArtifact   one more artifact, without its bytes
  *     ScenarioOutput     the result
  *
- * Folding is a pure function of the events, in order. GetScenarioJob folds all events,
- * SubscribeScenarioJobEvents sends the fold after each event that counts as one, and after a
- * restart the job continues from its fold. So the three cannot disagree.
- *
- * Memory   owns copies of everything it shows, until job_fold_done().
+ * Memory   owns copies of everything it shows, until run_fold_done().
  * Threads  none; values only.
  * Source   contracts/nimi.md 1.5, 3.4, 6.2.
  */
 #ifndef WEIR_CONTRACT_NIMI_JOB_JOB_FOLD_H
 #define WEIR_CONTRACT_NIMI_JOB_JOB_FOLD_H
 
-#include "base/arena.h"
-#include "contract/nimi/run_find.h"
-#include "job/run_job.h"
+#include "contract/nimi/job/run_fold.h"
 #include "proto/google.pb.h"
 #include "proto/nimi.pb.h"
 
@@ -31,23 +25,10 @@
 
 #define JOB_ANONYMOUS "anonymous" /* the user of a run whose subject is empty */
 
-enum job_fold_depth {
-    JOB_FOLD_SHOWN, /* only what ScenarioJob shows */
-    JOB_FOLD_WHOLE, /* also the request and the output */
-};
-
 struct job_fold {
-    enum job_fold_depth depth;
-    struct arena *arena;
-    uint64_t seq;      /* of the last event that was folded */
-    uint64_t sequence; /* of the last ScenarioJobEvent that it made */
-    bool foreign;      /* the run is not a job of this contract, or is damaged */
-    int64_t started_ms, last_at_ms;
-    struct run_job_note note; /* its state, with the newest attempt */
-    struct str user;
-    struct str trace;             /* of its submitter's tracing, as its first event has it */
+    struct run_fold run;          /* must be the first member */
     struct nimi_scenario_job job; /* points into the arena and to the members below */
-    struct str request, output;   /* JOB_FOLD_WHOLE: encoded, or empty */
+    struct str output;            /* RUN_FOLD_WHOLE: encoded, or empty */
     /* `job` points to these. */
     struct nimi_scenario_request_head head;
     struct google_timestamp created, updated;
@@ -59,23 +40,13 @@ struct job_fold {
     struct google_struct metadata;
 };
 
+extern const struct run_kind job_fold_kind;
+
 /* A fold must not move, because it points into itself. */
-void job_fold_init(struct job_fold *fold, enum job_fold_depth depth);
-void job_fold_done(struct job_fold *fold);
+void job_fold_init(struct job_fold *fold, enum run_fold_depth depth);
 
 /* Fold the next event. True: it is a ScenarioJobEvent, see job_fold_event(). */
 bool job_fold_take(struct job_fold *fold, const struct event *event);
-
-/* For run_find.h. */
-extern const struct run_fold job_fold_kind;
-
-/* Fold all events of these sections. False: a section is incomplete. */
-MUST_CHECK bool job_fold_sections(struct job_fold *fold, const struct store_section *sections,
-                                  size_t count);
-
-/* Whether enough was folded to show the job; whether the job is over. */
-bool job_fold_is_shown(const struct job_fold *fold);
-bool job_fold_is_over(const struct job_fold *fold);
 
 /* The last ScenarioJobEvent; borrows from the fold. */
 struct nimi_scenario_job_event job_fold_event(const struct job_fold *fold);

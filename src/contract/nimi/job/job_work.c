@@ -237,16 +237,16 @@ enum job_begun job_work_begin(const struct job_ask *ask, struct job_work **ret,
 
 static void job_work_resume(struct job_work *work, const struct job_fold *fold, uint64_t run) {
     const struct run_job_left left = {.run = run,
-                                      .last_seq = fold->seq,
-                                      .started_ms = fold->started_ms,
-                                      .last_at_ms = fold->last_at_ms,
-                                      .trace = fold->trace,
-                                      .note = fold->note};
+                                      .last_seq = fold->run.seq,
+                                      .started_ms = fold->run.started_ms,
+                                      .last_at_ms = fold->run.last_at_ms,
+                                      .trace = fold->run.caller,
+                                      .note = fold->run.note};
     const struct envelope no_caller = {0};
     struct run_job_options options = options_of(work);
     struct fault fault;
     work->job = run_job_resume(&options, &left);
-    if (fold->note.attempt >= JOB_ATTEMPTS_MAX) {
+    if (fold->run.note.attempt >= JOB_ATTEMPTS_MAX) {
         fault_set(&fault, NIMI_AI_PROVIDER_UNAVAILABLE,
                   "the server stopped in the middle of it %d times; it is not begun again",
                   JOB_ATTEMPTS_MAX);
@@ -266,19 +266,19 @@ void job_work_take(uint64_t run, const struct store_section *sections, size_t co
     struct job_fold fold;
     struct fault fault;
     struct str request;
-    job_fold_init(&fold, JOB_FOLD_WHOLE);
-    if (!job_fold_sections(&fold, sections, count) || !fold.request.len) {
+    job_fold_init(&fold, RUN_FOLD_WHOLE);
+    if (!run_fold_sections(&fold.run, sections, count) || !fold.run.request.len) {
         log_error("job %llu cannot be read, and is left as it is", (unsigned long long)run);
     } else {
-        struct job_work *work = work_new(instance, fold.request.len);
-        if (keep_request(work, fold.request, &request, &fault) && work->request.head) {
+        struct job_work *work = work_new(instance, fold.run.request.len);
+        if (keep_request(work, fold.run.request, &request, &fault) && work->request.head) {
             job_work_resume(work, &fold, run);
         } else {
             log_error("job %llu cannot be read, and is left as it is", (unsigned long long)run);
             work_free(work);
         }
     }
-    job_fold_done(&fold);
+    run_fold_done(&fold.run);
 }
 
 void job_work_leave_all(struct nimi_instance *instance) {

@@ -3,51 +3,66 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "contract/nimi/job/job_bytes.h"
-#include "contract/nimi/job/job_open.h"
-#include "contract/nimi/watch.h"
+#include "contract/nimi/job/watch.h"
 #include "turn/cancel_run.h"
 
 #include <stdlib.h>
 
 #define REASON_MAX_BYTES 1024
 
-/* A call that finds its job and then follows it. */
+bool jobs_is_named(struct nimi_call *call, struct str job_id) {
+    if (str_trim(job_id).len) return true;
+    nimi_refuse_for(call, NIMI_PROTOCOL_ENVELOPE_INVALID, "the request needs a job_id");
+    return false;
+}
+
+void jobs_missing(struct run_open *open) {
+    nimi_refuse_for(open->call, NIMI_AI_MEDIA_JOB_NOT_FOUND, "there is no such job");
+}
+
+/* A call about one job. */
 struct watch {
     struct nimi_watch base; /* must be the first member */
-    struct job_open open;
     struct job_fold fold;
     struct job_shown *shown; /* the final snapshot, while its bytes are read */
     struct str reason;       /* of a cancel */
 };
 
-static struct watch *watch_of(struct job_open *open) {
-    return CONTAINER_OF(open, struct watch, open);
-}
-
-static struct watch *watch_new(struct nimi_call *call,
-                               void (*on_open)(struct job_open *, struct job_fold *),
-                               const struct nimi_work *events) {
-    struct watch *watch = MEM_NEW(struct watch);
-    watch->base.call = call;
-    watch->open = (struct job_open){.call = call, .on_open = on_open};
-    watch->reason = STR_EMPTY;
-    job_fold_init(&watch->fold, JOB_FOLD_SHOWN);
-    nimi_work(call, events, watch);
-    return watch;
+static struct watch *watch_of(struct run_open *open) {
+    return CONTAINER_OF(open, struct watch, base.open);
 }
 
 static void on_closed(void *ctx) {
     struct watch *watch = ctx;
-    job_open_done(&watch->open);
-    watch_done(&watch->base);
     job_shown_free(watch->shown);
-    job_fold_done(&watch->fold);
+    watch_done(&watch->base);
     free(watch);
 }
 
-static void on_missing(const struct err *failed, void *ctx) {
-    struct watch *watch = ctx;
-    if (!watch->open.call->over) job_open_missing(&watch->open, failed);
+static const struct nimi_work events = {.drained = watch_drained,
+                                        .stopping = watch_stopping,
+                                        .cancelled = watch_cancelled,
+                                        .closed = on_closed};
+
+static void on_gone(struct nimi_watch *watch, const struct err *failed) {
+    if (failed) {
+        run_open_failed(&watch->open, failed);
+    } else {
+        jobs_missing(&watch->open);
+    }
+}
+
+static void watch_job(struct nimi_call *call, struct str job_id, struct str reason,
+                      void (*on_open)(struct run_open *open)) {
+    if (!jobs_is_named(call, job_id)) return;
+    struct watch *watch = MEM_NEW(struct watch);
+    watch->base.open = (struct run_open){.kind = &job_fold_kind,
+                                         .fold = &watch->fold.run,
+                                         .on_open = on_open,
+                                         .on_missing = jobs_missing};
+    watch->base.gone = on_gone;
+    watch->reason = nimi_keep(call, reason);
+    watch_begin(&watch->base, call, &events, job_id);
 }
 
 /* --- GetScenarioJob ----------------------------------------------------------------------- */
@@ -55,34 +70,31 @@ static void on_missing(const struct err *failed, void *ctx) {
 static void reply_shown(const struct nimi_scenario_job *job, const struct err *failed,
                         void *ctx) {
     struct watch *watch = ctx;
-    struct nimi_call *call = watch->open.call;
+    struct nimi_call *call = watch->base.open.call;
     if (call->over) return;
     if (failed) {
-        job_open_missing(&watch->open, failed);
+        run_open_failed(&watch->base.open, failed);
     } else {
         nimi_reply(call, &nimi_get_scenario_job_response_table,
                    &(struct nimi_get_scenario_job_response){.job = job});
     }
 }
 
-static void reply_job(struct job_open *open, struct job_fold *fold) {
+static void reply_job(struct run_open *open) {
     struct watch *watch = watch_of(open);
-    watch->shown = job_shown_start(open->call, fold, reply_shown, watch);
-    if (!watch->shown) reply_shown(&fold->job, NULL, watch);
+    watch->shown = job_shown_start(open->call, &watch->fold, reply_shown, watch);
+    if (!watch->shown) reply_shown(&watch->fold.job, NULL, watch);
 }
-
-static const struct nimi_work get_events = {.closed = on_closed};
 
 void jobs_get(struct nimi_call *call, const void *request) {
     const struct nimi_get_scenario_job_request *from = request;
-    struct watch *watch = watch_new(call, reply_job, &get_events);
-    job_open_start(&watch->open, from->job_id, JOB_FOLD_SHOWN);
+    watch_job(call, from->job_id, STR_EMPTY, reply_job);
 }
 
 /* --- SubscribeScenarioJobEvents ----------------------------------------------------------- */
 
 static void send_snapshot(struct watch *watch, const struct nimi_scenario_job *job) {
-    struct rpc_call *rpc = watch->open.call->rpc;
+    struct rpc_call *rpc = watch->base.open.call->rpc;
     struct nimi_scenario_job_event shown = job_fold_event(&watch->fold);
     shown.job = job;
     pb_encode(&nimi_scenario_job_event_table, &shown, rpc_message_begin(rpc));
@@ -93,9 +105,10 @@ static void send_snapshot(struct watch *watch, const struct nimi_scenario_job *j
 static void send_last(const struct nimi_scenario_job *job, const struct err *failed,
                       void *ctx) {
     struct watch *watch = ctx;
-    if (watch->open.call->over) return;
+    struct nimi_call *call = watch->base.open.call;
+    if (call->over) return;
     send_snapshot(watch, failed ? &watch->fold.job : job);
-    nimi_end(watch->open.call, ERR_NONE, STR_EMPTY);
+    nimi_end(call, ERR_NONE, STR_EMPTY);
 }
 
 /* If the final snapshot includes bytes, it is sent once they are read, and then the call
@@ -104,16 +117,9 @@ static void send_event(const struct event *event, enum close_frame frame, void *
     struct watch *watch = ctx;
     (void)frame; /* the event itself says whether it is the last */
     if (!job_fold_take(&watch->fold, event)) return;
-    watch->shown = job_shown_start(watch->open.call, &watch->fold, send_last, watch);
+    watch->shown = job_shown_start(watch->base.open.call, &watch->fold, send_last, watch);
+    watch->base.ends_later = watch->shown != NULL;
     if (!watch->shown) send_snapshot(watch, &watch->fold.job);
-}
-
-static void on_watch_ended(struct close_ending ending, enum close_cause cause,
-                           const struct event *last, void *ctx) {
-    struct watch *watch = ctx;
-    struct nimi_call *call = watch->open.call;
-    (void)cause, (void)last;
-    if (!watch_is_cut(call, ending) && !watch->shown) nimi_end(call, ERR_NONE, STR_EMPTY);
 }
 
 static const struct stream_wire subscriber = {
@@ -121,33 +127,16 @@ static const struct stream_wire subscriber = {
     .queued = watch_queued,
     .wake_at = watch_wake_at,
     .stalled_ms = watch_stalled_ms,
-    .ended = on_watch_ended,
+    .ended = watch_ended,
 };
 
-static void on_begun(void *ctx) {
-    rpc_establish(((struct watch *)ctx)->open.call->rpc);
+static void subscribe(struct run_open *open) {
+    watch_subscribe(&watch_of(open)->base, &subscriber);
 }
-
-/* A subscription that arrives while the runtime stops is admitted, because it only reads. It
- * gets a finished job, and is cut like the others for an unfinished one. */
-static void subscribe(struct job_open *open, struct job_fold *fold) {
-    bool stopping = nimi_runtime_state(open->call->instance->runtime) == LIFE_STOPPING;
-    if (stopping && !job_fold_is_over(fold)) {
-        watch_cut(open->call, ERR_CANCELLED);
-    } else {
-        watch_start(&watch_of(open)->base, open->run, &subscriber, on_begun, on_missing);
-    }
-}
-
-static const struct nimi_work subscribe_events = {.drained = watch_drained,
-                                                  .stopping = watch_stopping,
-                                                  .cancelled = watch_cancelled,
-                                                  .closed = on_closed};
 
 void jobs_subscribe(struct nimi_call *call, const void *request) {
     const struct nimi_subscribe_scenario_job_events_request *from = request;
-    struct watch *watch = watch_new(call, subscribe, &subscribe_events);
-    job_open_start(&watch->open, from->job_id, JOB_FOLD_SHOWN);
+    watch_job(call, from->job_id, STR_EMPTY, subscribe);
 }
 
 /* --- CancelScenarioJob -------------------------------------------------------------------- */
@@ -166,7 +155,7 @@ static void fold_event(const struct event *event, enum close_frame frame, void *
 static void on_cancel_ended(struct close_ending ending, enum close_cause cause,
                             const struct event *last, void *ctx) {
     struct watch *watch = ctx;
-    struct nimi_call *call = watch->open.call;
+    struct nimi_call *call = watch->base.open.call;
     (void)cause, (void)last;
     if (watch_is_cut(call, ending)) return;
     if (watch->fold.job.status != NIMI_SCENARIO_JOB_STATUS_CANCELED) {
@@ -183,29 +172,20 @@ static const struct stream_wire canceller = {
     .ended = on_cancel_ended,
 };
 
-static void on_cancel_begun(void *ctx) {
-    (void)ctx;
-}
-
 /* Reply only when the end is on disk, so that the state shown is final. */
-static void job_jobs_cancel(struct job_open *open, struct job_fold *fold) {
+static void job_jobs_cancel(struct run_open *open) {
     struct watch *watch = watch_of(open);
     struct session_table *sessions = open->call->instance->host->engine->sessions;
-    if (job_fold_is_over(fold)) {
+    if (run_fold_is_over(open->fold)) {
         refuse_cancel(open->call);
         return;
     }
     cancel_run_send(sessions, open->call->loop, open->run, watch->reason);
-    watch_start(&watch->base, open->run, &canceller, on_cancel_begun, on_missing);
+    watch_for_end(&watch->base, &canceller);
 }
-
-static const struct nimi_work cancel_events = {
-    .stopping = watch_stopping, .cancelled = watch_cancelled, .closed = on_closed};
 
 void jobs_cancel(struct nimi_call *call, const void *request) {
     const struct nimi_cancel_scenario_job_request *from = request;
-    struct watch *watch = watch_new(call, job_jobs_cancel, &cancel_events);
     struct str reason = str_head(from->reason, utf8_cut(from->reason, REASON_MAX_BYTES));
-    watch->reason = nimi_keep(call, reason);
-    job_open_start(&watch->open, from->job_id, JOB_FOLD_SHOWN);
+    watch_job(call, from->job_id, reason, job_jobs_cancel);
 }

@@ -1,7 +1,7 @@
 /* jobs: the calls about jobs (mode B): submit, get, cancel, subscribe and get artifacts.
  *
  *     submit ─▶ admitted ─▶ its key? ─▶ begun (job_work.h) ─▶ on disk ─▶ the job
- *     others ─▶ found (job_find.h) ─▶ may the caller see it? ─▶ the job | its events | ...
+ *     others ─▶ found (run_open.h) ─▶ may the caller see it? ─▶ the job | its events | ...
  *
  * Every question about a job is answered from its journal. A subscriber reads the journal from
  * its first event, live or from the store, and gets the terminal event and OK. A subscriber
@@ -14,8 +14,12 @@
 #ifndef WEIR_CONTRACT_NIMI_JOB_JOBS_H
 #define WEIR_CONTRACT_NIMI_JOB_JOBS_H
 
-#include "contract/nimi/call.h"
+#include "contract/nimi/job/run_open.h"
 
 nimi_begin_fn jobs_submit, jobs_get, jobs_cancel, jobs_subscribe, jobs_artifacts;
+
+/* Private to jobs*.c: refuse a call that names no job (false), or one that there is not. */
+bool jobs_is_named(struct nimi_call *call, struct str job_id);
+void jobs_missing(struct run_open *open);
 
 #endif

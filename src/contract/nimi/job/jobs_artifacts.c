@@ -2,17 +2,16 @@
 
 #include "base/mem.h"
 #include "contract/nimi/job/job_bytes.h"
-#include "contract/nimi/job/job_open.h"
 
 #include <stdlib.h>
 
 /* One GetScenarioArtifacts. */
 struct result {
-    struct job_open open; /* must be the first member */
-    struct arena *arena;  /* holds the copy of the reply */
+    struct run_open open; /* must be the first member */
+    struct job_fold fold;
+    struct arena *arena; /* holds the copy of the reply */
     struct nimi_get_scenario_artifacts_response reply;
     struct nimi_scenario_artifact *artifacts; /* the reply's, writable */
-    struct str app;
     size_t reply_bytes; /* size of the reply without the artifacts' bytes */
     struct job_bytes *bytes;
 };
@@ -34,7 +33,7 @@ static void on_bytes(const struct err *failed, void *ctx) {
 static void read_bytes(struct result *result) {
     result->bytes = job_bytes_start(
         &(struct job_bytes_options){.call = result->open.call,
-                                    .app = result->app,
+                                    .app = result->fold.run.app,
                                     .artifacts = result->artifacts,
                                     .count = result->reply.artifacts_count,
                                     .room_bytes = JOB_MESSAGE_MAX_BYTES - result->reply_bytes,
@@ -104,7 +103,6 @@ static bool copy_reply(struct result *result, const struct job_fold *fold) {
     buf_init(&bytes, JOB_MESSAGE_MAX_BYTES);
     bool copied = pb_encode(&nimi_get_scenario_artifacts_response_table, &reply, &bytes) &&
                   arena_str(result->arena, buf_str(&bytes), &kept) &&
-                  arena_str(result->arena, fold->head.app_id, &result->app) &&
                   pb_decode_view(&nimi_get_scenario_artifacts_response_table, kept,
                                  result->arena, &result->reply, &e);
     result->reply_bytes = bytes.len;
@@ -124,8 +122,9 @@ static bool own_artifacts(struct result *result) {
 }
 
 /* K-JOB-006: a caller whose credential was revoked cannot fetch anything. */
-static void on_open(struct job_open *open, struct job_fold *fold) {
+static void on_open(struct run_open *open) {
     struct result *result = (struct result *)(void *)open; /* its first member */
+    const struct job_fold *fold = &result->fold;
     if (fold->job.status == NIMI_SCENARIO_JOB_STATUS_FAILED &&
         fold->job.reason_code == NIMI_AI_PROVIDER_AUTH_FAILED) {
         nimi_refuse_for(open->call, NIMI_AI_PROVIDER_AUTH_FAILED, STR_FMT,
@@ -142,7 +141,7 @@ static void on_open(struct job_open *open, struct job_fold *fold) {
 
 static void on_closed(void *ctx) {
     struct result *result = ctx;
-    job_open_done(&result->open);
+    run_open_done(&result->open);
     job_bytes_free(result->bytes);
     arena_free(result->arena);
     free(result);
@@ -152,9 +151,15 @@ static const struct nimi_work events = {.closed = on_closed};
 
 void jobs_artifacts(struct nimi_call *call, const void *request) {
     const struct nimi_get_scenario_artifacts_request *from = request;
+    if (!jobs_is_named(call, from->job_id)) return;
     struct result *result = MEM_NEW(struct result);
-    result->open = (struct job_open){.call = call, .on_open = on_open};
+    result->open = (struct run_open){.call = call,
+                                     .kind = &job_fold_kind,
+                                     .depth = RUN_FOLD_WHOLE,
+                                     .fold = &result->fold.run,
+                                     .on_open = on_open,
+                                     .on_missing = jobs_missing};
     result->arena = arena_new(64 * MIB);
     nimi_work(call, &events, result);
-    job_open_start(&result->open, from->job_id, JOB_FOLD_WHOLE);
+    run_open_start(&result->open, from->job_id);
 }

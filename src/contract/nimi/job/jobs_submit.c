@@ -2,9 +2,9 @@
 
 #include "base/mem.h"
 #include "contract/nimi/job/job_bytes.h"
-#include "contract/nimi/job/job_find.h"
 #include "contract/nimi/job/job_key.h"
 #include "contract/nimi/job/job_work.h"
+#include "contract/nimi/job/run_find.h"
 #include "contract/nimi/job/submit.h"
 
 #include <stdlib.h>
@@ -15,8 +15,9 @@
 struct job_submit {
     struct submit submit;
     struct job_key key;
-    struct job_work *work;   /* begun, but not on disk yet */
-    struct job_find *find;   /* reads the job's current state for the reply */
+    struct job_work *work; /* begun, but not on disk yet */
+    struct run_find *find; /* reads the job's current state for the reply */
+    struct job_fold fold;
     struct job_shown *shown; /* a completed job of an earlier call, with its bytes */
 };
 
@@ -39,26 +40,30 @@ static void reply_shown(const struct nimi_scenario_job *job, const struct err *f
     }
 }
 
-static void on_found(struct job_fold *fold, const struct err *failed, void *ctx) {
+static void on_found(const struct err *failed, void *ctx) {
     struct submit *submit = ctx;
     struct job_submit *job = job_of(submit);
     job->find = NULL;
     if (submit->call->over) return;
-    if (fold) {
-        job->shown = job_shown_start(submit->call, fold, reply_shown, submit);
-        if (!job->shown) reply_shown(&fold->job, NULL, submit);
-    } else if (failed) {
+    if (failed) {
         submit_refuse_unread(submit);
-    } else {
+    } else if (!run_fold_is_shown(&job->fold.run)) {
         submit_missing(submit);
+    } else {
+        job->shown = job_shown_start(submit->call, &job->fold, reply_shown, submit);
+        if (!job->shown) reply_shown(&job->fold.job, NULL, submit);
     }
 }
 
 static void job_show(struct submit *submit, uint64_t run) {
-    job_of(submit)->find = job_find_new(
-        &(struct job_find_options){.loop = submit->call->loop,
+    struct job_submit *job = job_of(submit);
+    run_fold_done(&job->fold.run);
+    job_fold_init(&job->fold, RUN_FOLD_SHOWN);
+    job->find = run_find_new(
+        &(struct run_find_options){.loop = submit->call->loop,
                                    .sessions = submit->call->instance->host->engine->sessions,
                                    .run = run,
+                                   .fold = &job->fold.run,
                                    .on_found = on_found,
                                    .ctx = submit});
 }
@@ -100,8 +105,9 @@ static const struct submit_kind kind = {"job", NIMI_AI_MEDIA_IDEMPOTENCY_CONFLIC
 static void on_closed(void *ctx) {
     struct job_submit *job = ctx;
     if (job->work) job_work_forget(job->work);
-    job_find_free(job->find);
+    run_find_free(job->find);
     job_shown_free(job->shown);
+    run_fold_done(&job->fold.run);
     submit_done(&job->submit);
     free(job);
 }

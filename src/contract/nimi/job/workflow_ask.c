@@ -1,7 +1,7 @@
 #include "contract/nimi/job/workflow_ask.h"
 
 #include "base/mem.h"
-#include "contract/nimi/watch.h"
+#include "contract/nimi/job/watch.h"
 #include "session/idempotency_lookup.h"
 #include "turn/cancel_run.h"
 
@@ -44,7 +44,7 @@ void workflow_ask_free(struct workflow_ask *ask) {
     follow_free(ask->follow);
     timer_stop(&ask->again);
     task_cancel(&ask->end);
-    job_fold_done(&ask->fold);
+    run_fold_done(&ask->fold.run);
     buf_done(&ask->request);
     arena_free(ask->arena);
     free(ask);
@@ -79,7 +79,7 @@ static void fail_later(struct workflow_ask *ask) {
 static void ask_project(const struct event *event, enum close_frame frame, void *ctx) {
     struct workflow_ask *ask = ctx;
     (void)frame;
-    if (job_fold_take(&ask->fold, event) && !job_fold_is_over(&ask->fold))
+    if (job_fold_take(&ask->fold, event) && !run_fold_is_over(&ask->fold.run))
         ask->events->changed(&ask->fold, ask->ctx);
 }
 
@@ -87,8 +87,8 @@ static void ask_project(const struct event *event, enum close_frame frame, void 
 static void ask_lost(struct workflow_ask *ask) {
     follow_free(ask->follow);
     ask->follow = NULL;
-    job_fold_done(&ask->fold);
-    job_fold_init(&ask->fold, JOB_FOLD_WHOLE);
+    run_fold_done(&ask->fold.run);
+    job_fold_init(&ask->fold, RUN_FOLD_WHOLE);
     if (++ask->lost <= LOST_MAX) {
         timer_start(&ask->again, LOST_MS << ask->lost);
     } else {
@@ -101,7 +101,7 @@ static void ask_ended(struct close_ending ending, enum close_cause cause,
                       const struct event *last, void *ctx) {
     struct workflow_ask *ask = ctx;
     (void)ending, (void)cause, (void)last;
-    if (job_fold_is_over(&ask->fold)) {
+    if (run_fold_is_over(&ask->fold.run)) {
         ask->events->ended(&ask->fold, NULL, ask->ctx);
     } else {
         ask_lost(ask);
@@ -110,10 +110,6 @@ static void ask_ended(struct close_ending ending, enum close_cause cause,
 
 static const struct stream_wire reader = {
     .project = ask_project, .queued = watch_nothing_queued, .ended = ask_ended};
-
-static void ask_begun(void *ctx) {
-    (void)ctx;
-}
 
 static void ask_missing(const struct err *failed, void *ctx) {
     (void)failed;
@@ -130,7 +126,6 @@ static void ask_follow(struct workflow_ask *ask, uint64_t run) {
                                             .run = run,
                                             .mode = CLOSE_TERMINAL,
                                             .wire = &reader,
-                                            .begun = ask_begun,
                                             .missing = ask_missing,
                                             .ctx = ask});
 }
@@ -220,7 +215,7 @@ struct workflow_ask *workflow_ask_start(const struct workflow_ask_options *optio
     buf_init(&ask->request, REQUEST_MAX_BYTES);
     timer_init(&ask->again, options->instance->host->loop, ask_look, ask);
     task_init(&ask->end, ask_fail, ask);
-    job_fold_init(&ask->fold, JOB_FOLD_WHOLE);
+    job_fold_init(&ask->fold, RUN_FOLD_WHOLE);
     if (keep_names(ask, options) &&
         pb_encode(&nimi_submit_scenario_job_request_table, options->request, &ask->request)) {
         ask_look(ask);

@@ -4,35 +4,17 @@
 #include "contract/nimi/moment.h"
 #include "contract/nimi/reason.h"
 
-#define ARENA_MAX_BYTES (64 * MIB)
 #define MESSAGE_MAX_BYTES (4 * MIB - 4 * KIB) /* what clients take, less tags and lengths */
-
-void workflow_fold_init(struct workflow_fold *fold, enum workflow_fold_depth depth) {
-    *fold = (struct workflow_fold){.depth = depth, .arena = arena_new(ARENA_MAX_BYTES)};
-}
-
-void workflow_fold_done(struct workflow_fold *fold) {
-    arena_free(fold->arena);
-    *fold = (struct workflow_fold){.foreign = true};
-}
-
-bool workflow_fold_is_shown(const struct workflow_fold *fold) {
-    return !fold->foreign && fold->task.len && fold->nodes;
-}
-
-bool workflow_fold_is_over(const struct workflow_fold *fold) {
-    return workflow_fold_is_shown(fold) && run_job_is_over(fold->note.state);
-}
 
 /* --- items -------------------------------------------------------------------------------- */
 
 static bool copy_nodes(struct workflow_fold *fold,
                        const struct nimi_workflow_definition *definition) {
     size_t count = definition->nodes_count;
-    fold->nodes = arena_alloc(fold->arena, (count + 1) * sizeof(*fold->nodes));
+    fold->nodes = arena_alloc(fold->run.arena, (count + 1) * sizeof(*fold->nodes));
     if (!fold->nodes) return false;
     for (size_t i = 0; i < count; i++) {
-        if (!arena_str(fold->arena, definition->nodes[i].node_id, &fold->nodes[i].node))
+        if (!arena_str(fold->run.arena, definition->nodes[i].node_id, &fold->nodes[i].node))
             return false;
     }
     fold->node_count = count;
@@ -46,10 +28,10 @@ static bool take_request(struct workflow_fold *fold, struct str bytes) {
     bool whole =
         pb_decode_view(&nimi_submit_workflow_request_table, bytes, arena, &request, &e) &&
         request.definition && copy_nodes(fold, request.definition) &&
-        arena_str(fold->arena, request.app_id, &fold->app) &&
-        arena_str(fold->arena, request.subject_user_id, &fold->subject);
-    if (whole && fold->depth == WORKFLOW_FOLD_WHOLE)
-        whole = arena_str(fold->arena, bytes, &fold->request);
+        arena_str(fold->run.arena, request.app_id, &fold->run.app) &&
+        arena_str(fold->run.arena, request.subject_user_id, &fold->run.subject);
+    if (whole && fold->run.depth == RUN_FOLD_WHOLE)
+        whole = arena_str(fold->run.arena, bytes, &fold->run.request);
     arena_free(arena);
     return whole;
 }
@@ -58,20 +40,20 @@ static bool take_known(struct workflow_fold *fold, struct str bytes) {
     struct json known;
     struct err e;
     struct str kept;
-    return arena_str(fold->arena, bytes, &kept) && json_read(kept, &known, &e) &&
-           json_str(json_find(known, STR("task")), fold->arena, &fold->task) &&
-           json_str(json_find(known, STR("trace")), fold->arena, &fold->trace);
+    return arena_str(fold->run.arena, bytes, &kept) && json_read(kept, &known, &e) &&
+           json_str(json_find(known, STR("task")), fold->run.arena, &fold->run.id) &&
+           json_str(json_find(known, STR("trace")), fold->run.arena, &fold->trace);
 }
 
 /* Keep a text unless it is there already: notes repeat them. */
 static bool workflow_fold_keep(struct workflow_fold *fold, struct str *into, struct str text) {
-    return str_equal(*into, text) || arena_str(fold->arena, text, into);
+    return str_equal(*into, text) || arena_str(fold->run.arena, text, into);
 }
 
 /* What a note does not say keeps its value; a job and an error belong to their attempt. */
 static bool merge_note(struct workflow_fold *fold, struct workflow_note *node,
                        const struct workflow_note *note) {
-    struct str output = fold->depth == WORKFLOW_FOLD_WHOLE ? note->output : STR_EMPTY;
+    struct str output = fold->run.depth == RUN_FOLD_WHOLE ? note->output : STR_EMPTY;
     struct workflow_note merged = *note;
     merged.node = node->node;
     merged.job = node->job;
@@ -80,7 +62,7 @@ static bool merge_note(struct workflow_fold *fold, struct workflow_note *node,
     merged.output = STR_EMPTY;
     if (!workflow_fold_keep(fold, &merged.job, note->job) ||
         !workflow_fold_keep(fold, &merged.error, note->error) ||
-        (output.len && !arena_str(fold->arena, output, &merged.output)))
+        (output.len && !arena_str(fold->run.arena, output, &merged.output)))
         return false;
     *node = merged;
     return true;
@@ -96,7 +78,7 @@ static struct workflow_note *node_of(struct workflow_fold *fold, struct str id) 
 /* The note's texts live as long as the event; escaped ones are in the fold. */
 static bool take_node(struct workflow_fold *fold, const struct event *event) {
     struct workflow_note note;
-    if (!workflow_note_read(event->item.bytes, fold->arena, &note)) return false;
+    if (!workflow_note_read(event->item.bytes, fold->run.arena, &note)) return false;
     struct workflow_note *node = node_of(fold, note.node);
     if (!node || !merge_note(fold, node, &note)) return false;
     fold->event = note.event;
@@ -105,7 +87,7 @@ static bool take_node(struct workflow_fold *fold, const struct event *event) {
 }
 
 static bool take_result(struct workflow_fold *fold, struct str bytes) {
-    return arena_str(fold->arena, bytes, &fold->result);
+    return arena_str(fold->run.arena, bytes, &fold->result);
 }
 
 static bool take_item(struct workflow_fold *fold, const struct event *event) {
@@ -127,61 +109,48 @@ static bool take_state(struct workflow_fold *fold, const struct event *event,
                                      [RUN_JOB_FAILED] = NIMI_WORKFLOW_EVENT_FAILED,
                                      [RUN_JOB_CANCELLED] = NIMI_WORKFLOW_EVENT_CANCELED,
                                      [RUN_JOB_TIMED_OUT] = NIMI_WORKFLOW_EVENT_FAILED};
-    fold->note.state = note->state;
-    if (note->attempt) fold->note.attempt = note->attempt;
+    run_fold_note(&fold->run, note);
     fold->event = events[note->state];
     fold->change = (struct workflow_note){.node = STR_EMPTY};
     if (note->state == RUN_JOB_RUNNING && fold->running_ms) fold->event = 0;
     if (note->state == RUN_JOB_RUNNING && !fold->running_ms)
-        fold->running_ms = fold->started_ms + event->at_ms;
+        fold->running_ms = fold->run.started_ms + event->at_ms;
     fold->reason = NIMI_ACTION_EXECUTED;
     if (event->kind == EVENT_FAILED) {
         fold->reason = reason_of_job_failure(event->failed.reason, event->failed.code);
         fold->change.reason = fold->reason;
-        return arena_str(fold->arena, event->failed.message, &fold->why);
+        return arena_str(fold->run.arena, event->failed.message, &fold->why);
     }
     if (event->kind == EVENT_CANCELLED)
-        return arena_str(fold->arena, event->cancelled.message, &fold->why);
+        return arena_str(fold->run.arena, event->cancelled.message, &fold->why);
     return true;
-}
-
-static bool take_event(struct workflow_fold *fold, const struct event *event) {
-    struct run_job_note note;
-    if (event->kind == EVENT_STARTED) {
-        fold->started_ms = event->started.unix_ms;
-        return str_equal(event->started.contract, STR(WORKFLOW_CONTRACT)) &&
-               arena_str(fold->arena, event->started.trace, &fold->caller);
-    }
-    if (run_job_read(event, &note)) return fold->nodes && take_state(fold, event, &note);
-    return event->kind != EVENT_ITEM || take_item(fold, event);
 }
 
 bool workflow_fold_take(struct workflow_fold *fold, const struct event *event) {
-    fold->seq = event->seq;
-    fold->last_at_ms = event->at_ms;
+    struct run_job_note note;
     fold->event = 0;
-    if (fold->foreign) return false;
-    fold->foreign = !take_event(fold, event);
-    if (fold->foreign || !fold->event) return false;
-    fold->changed_ms = fold->started_ms + event->at_ms;
-    fold->sequence++;
-    return true;
+    if (!run_fold_begin(&fold->run, event, STR(WORKFLOW_CONTRACT))) return false;
+    bool good = run_job_read(event, &note)
+                    ? fold->nodes && take_state(fold, event, &note)
+                    : event->kind != EVENT_ITEM || take_item(fold, event);
+    fold->run.shown = fold->run.id.len && fold->nodes;
+    fold->changed_ms = fold->run.started_ms + event->at_ms;
+    return run_fold_end(&fold->run, good, fold->event != 0);
 }
 
-static void fold_take(const struct event *event, void *fold) {
-    workflow_fold_take(fold, event);
+static void fold_init(struct run_fold *fold, enum run_fold_depth depth) {
+    workflow_fold_init(CONTAINER_OF(fold, struct workflow_fold, run), depth);
 }
 
-static uint64_t fold_seq(const void *fold) {
-    return ((const struct workflow_fold *)fold)->seq;
+static void fold_take(struct run_fold *fold, const struct event *event) {
+    workflow_fold_take(CONTAINER_OF(fold, struct workflow_fold, run), event);
 }
 
-static bool fold_is_done(const void *ctx) {
-    const struct workflow_fold *fold = ctx;
-    return fold->foreign || workflow_fold_is_over(fold);
-}
+const struct run_kind workflow_fold_kind = {"workflow", fold_init, fold_take};
 
-const struct run_fold workflow_fold_kind = {fold_take, fold_seq, fold_is_done};
+void workflow_fold_init(struct workflow_fold *fold, enum run_fold_depth depth) {
+    *fold = (struct workflow_fold){.run = run_fold_new(&workflow_fold_kind, depth)};
+}
 
 /* --- showing it --------------------------------------------------------------------------- */
 
@@ -195,9 +164,9 @@ int32_t workflow_fold_status(const struct workflow_fold *fold) {
         [RUN_JOB_CANCELLED] = NIMI_WORKFLOW_STATUS_CANCELED,
         [RUN_JOB_TIMED_OUT] = NIMI_WORKFLOW_STATUS_FAILED};
     /* One that lost its process waits for a slot, but has begun. */
-    if (fold->note.state == RUN_JOB_QUEUED && fold->running_ms)
+    if (fold->run.note.state == RUN_JOB_QUEUED && fold->running_ms)
         return NIMI_WORKFLOW_STATUS_RUNNING;
-    return statuses[fold->note.state];
+    return statuses[fold->run.note.state];
 }
 
 static struct str skip_reason(enum node_skip skip) {
@@ -242,8 +211,8 @@ bool workflow_fold_event(const struct workflow_fold *fold, struct buf *out) {
     write_payload(fold, &text);
     struct arena *arena = arena_new(64 * text.len + 64 * KIB);
     struct nimi_workflow_event event = {.event_type = fold->event,
-                                        .sequence = fold->sequence,
-                                        .task_id = fold->task,
+                                        .sequence = fold->run.sequence,
+                                        .task_id = fold->run.id,
                                         .trace_id = fold->trace,
                                         .timestamp = &at,
                                         .node_id = change->node,
@@ -286,7 +255,7 @@ static void show_node(const struct workflow_note *node, struct arena *arena,
 /* Nodes that were not over when the workflow ended are canceled. */
 static struct workflow_note final_note(const struct workflow_fold *fold, size_t i) {
     struct workflow_note node = fold->nodes[i];
-    if (workflow_fold_is_over(fold) && !node_is_over(node.state)) node.state = NODE_CANCELED;
+    if (run_fold_is_over(&fold->run) && !node_is_over(node.state)) node.state = NODE_CANCELED;
     return node;
 }
 
@@ -302,12 +271,12 @@ bool workflow_fold_reply(const struct workflow_fold *fold, struct arena *arena,
         show_node(&node, arena, &nodes[i]);
     }
     *ret = (struct nimi_get_workflow_response){
-        .task_id = fold->task,
+        .task_id = fold->run.id,
         .status = workflow_fold_status(fold),
         .nodes = nodes,
         .nodes_count = fold->node_count,
         .reason_code = fold->reason ? fold->reason : NIMI_ACTION_EXECUTED};
-    if (fold->result.len && fold->note.state == RUN_JOB_COMPLETED &&
+    if (fold->result.len && fold->run.note.state == RUN_JOB_COMPLETED &&
         json_read(fold->result, &result, &e))
         ret->output = workflow_struct_within(
             result, room_beside(&nimi_get_workflow_response_table, ret), arena);

@@ -1,4 +1,4 @@
-/* workflow_fold: rebuild the state of a workflow from its journal.
+/* workflow_fold: rebuild the state of a workflow from its journal (run_fold.h).
  *
  * A workflow is a run_job.h whose request is a SubmitWorkflowRequest. Besides the states that
  * every job has, its journal holds items, in JSON:
@@ -7,20 +7,15 @@
  *     WORKFLOW_NODE     {node, state, event, attempt, job, output, ...}     each change of a node
  *     WORKFLOW_RESULT   {...}                                               before `done`
  *
- * Folding is a pure function of the events, in order. GetWorkflow folds all, a subscriber gets
- * a WorkflowEvent for each event that counts as one, and after a restart the workflow continues
- * from its fold. So the three cannot disagree.
- *
- * Memory   owns copies of everything it shows, until workflow_fold_done().
+ * Memory   owns copies of everything it shows, until run_fold_done().
  * Threads  none; values only.
  * Source   contracts/nimi.md 1.7, 3.5, 6.3.
  */
 #ifndef WEIR_CONTRACT_NIMI_JOB_WORKFLOW_FOLD_H
 #define WEIR_CONTRACT_NIMI_JOB_WORKFLOW_FOLD_H
 
+#include "contract/nimi/job/run_fold.h"
 #include "contract/nimi/job/workflow_graph.h"
-#include "contract/nimi/run_find.h"
-#include "job/run_job.h"
 #include "wire/json.h"
 
 #define WORKFLOW_CONTRACT "nimi-workflow" /* the contract's name in its runs */
@@ -33,11 +28,6 @@
 /* Of one node's output, and of the result: an event holds it in one message of 4 MiB. */
 #define WORKFLOW_OUTPUT_MAX_BYTES (3 * MIB)
 #define WORKFLOW_DEPTH_MAX 24 /* a Struct has three messages a level, and parsers allow 100 */
-
-enum workflow_fold_depth {
-    WORKFLOW_FOLD_SHOWN, /* only what GetWorkflow shows */
-    WORKFLOW_FOLD_WHOLE, /* also the request, and what the nodes have made */
-};
 
 /* One change of a node. `event` 0: subscribers are not change. */
 struct workflow_note {
@@ -57,16 +47,9 @@ bool workflow_note_write(const struct workflow_note *note, struct buf *out);
 bool workflow_note_read(struct str bytes, struct arena *arena, struct workflow_note *ret);
 
 struct workflow_fold {
-    enum workflow_fold_depth depth;
-    struct arena *arena;
-    uint64_t seq;                               /* of the last event that was folded */
-    uint64_t sequence;                          /* of the last WorkflowEvent that it made */
-    bool foreign;                               /* the run is not a workflow, or is damaged */
-    int64_t started_ms, last_at_ms, running_ms; /* Unix time, but last_at_ms */
-    struct run_job_note note;                   /* its state, with the newest attempt */
-    struct str app, subject, task, trace;
-    struct str caller;  /* the trace of its submitter's tracing, as its first event has it */
-    struct str request; /* WORKFLOW_FOLD_WHOLE: encoded */
+    struct run_fold run; /* must be the first member */
+    int64_t running_ms;  /* Unix time */
+    struct str trace;
     struct workflow_note *nodes; /* the newest note of each; node ids in the request's order */
     size_t node_count;
     struct str result; /* JSON; empty: none yet */
@@ -78,16 +61,12 @@ struct workflow_fold {
     int64_t changed_ms;
 };
 
-void workflow_fold_init(struct workflow_fold *fold, enum workflow_fold_depth depth);
-void workflow_fold_done(struct workflow_fold *fold);
+extern const struct run_kind workflow_fold_kind;
+
+void workflow_fold_init(struct workflow_fold *fold, enum run_fold_depth depth);
 
 /* Fold the next event. True: it is a WorkflowEvent, see workflow_fold_event(). */
 bool workflow_fold_take(struct workflow_fold *fold, const struct event *event);
-
-extern const struct run_fold workflow_fold_kind; /* for run_find.h */
-
-bool workflow_fold_is_shown(const struct workflow_fold *fold);
-bool workflow_fold_is_over(const struct workflow_fold *fold);
 
 int32_t workflow_fold_status(const struct workflow_fold *fold); /* WorkflowStatus */
 

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "contract/nimi/job/job_slot.h"
+#include "contract/nimi/job/run_find.h"
 #include "contract/nimi/job/workflow_ask.h"
 #include "contract/nimi/job/workflow_node.h"
 #include "contract/nimi/job/workflow_work.h"

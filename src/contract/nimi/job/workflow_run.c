@@ -150,7 +150,7 @@ static void write_ids(const struct workflow_work *work, struct json_writer *w, c
 static void write_result(const struct workflow_work *work, struct buf *out) {
     struct json_writer w = json_writer(out);
     json_open_object(&w);
-    json_member_str(&w, "task_id", work->fold.task);
+    json_member_str(&w, "task_id", work->fold.run.id);
     json_member_str(&w, "workflow_type", work->request.definition->workflow_type);
     write_ids(work, &w, "completed_nodes", NODE_COMPLETED);
     write_ids(work, &w, "skipped_nodes", NODE_SKIPPED);
@@ -340,7 +340,7 @@ static void start_ask(struct node_run *node,
                       const struct nimi_submit_scenario_job_request *request) {
     struct workflow_work *work = node->work;
     char key[96];
-    snprintf(key, sizeof(key), "nimi-workflow:" STR_FMT ":%zu:%d", STR_ARG(work->fold.task),
+    snprintf(key, sizeof(key), "nimi-workflow:" STR_FMT ":%zu:%d", STR_ARG(work->fold.run.id),
              index_of(node), (int)node->note.attempt);
     node->ask =
         workflow_ask_start(&(struct workflow_ask_options){.instance = work->instance,
@@ -500,7 +500,7 @@ static void node_resume(struct node_run *node) {
 
 /* A stored definition is checked as a new one is: an earlier version may have accepted more. */
 static bool read_request(struct workflow_work *work, struct fault *fault) {
-    struct str bytes = work->fold.request;
+    struct str bytes = work->fold.run.request;
     struct err e;
     work->arena = arena_new(32 * bytes.len + 4 * MIB);
     if (!pb_decode_view(&nimi_submit_workflow_request_table, bytes, work->arena, &work->request,
@@ -541,7 +541,7 @@ static void on_read(const struct err *failed, void *ctx) {
     work->find = NULL;
     fault_set(&fault, NIMI_AI_PROVIDER_UNAVAILABLE,
               "the workflow cannot be read from the store");
-    if (!failed && workflow_fold_is_shown(&work->fold) && read_request(work, &fault)) {
+    if (!failed && run_fold_is_shown(&work->fold.run) && read_request(work, &fault)) {
         run_nodes(work);
     } else {
         workflow_fail(work, fault.reason, err_text(&fault.why));
@@ -557,13 +557,12 @@ void workflow_run_init(struct workflow_work *work) {
 
 void workflow_run_start(struct workflow_work *work) {
     struct loop *loop = work->instance->host->loop;
-    if (work->fold.arena) workflow_fold_done(&work->fold);
-    workflow_fold_init(&work->fold, WORKFLOW_FOLD_WHOLE);
+    run_fold_done(&work->fold.run);
+    workflow_fold_init(&work->fold, RUN_FOLD_WHOLE);
     work->find = run_find_new(&(struct run_find_options){.loop = loop,
                                                          .sessions = work->engine->sessions,
                                                          .run = run_job_id(work->job),
-                                                         .kind = &workflow_fold_kind,
-                                                         .fold = &work->fold,
+                                                         .fold = &work->fold.run,
                                                          .on_found = on_read,
                                                          .ctx = work});
 }
@@ -584,14 +583,14 @@ static void stop_nodes(struct workflow_work *work, struct str why) {
 }
 
 void workflow_run_stop(struct workflow_work *work, struct str why) {
-    if (!work->fold.arena) return;
+    if (!work->fold.run.arena) return;
     run_find_free(work->find);
     work->find = NULL;
     stop_nodes(work, why);
     timer_stop(&work->timeout);
     task_cancel(&work->advance);
     buf_done(&work->artifacts);
-    workflow_fold_done(&work->fold);
+    run_fold_done(&work->fold.run);
     arena_free(work->arena);
     work->arena = NULL;
     work->nodes = NULL;

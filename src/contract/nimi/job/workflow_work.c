@@ -161,15 +161,15 @@ bool workflow_work_begin(const struct workflow_begin *begin, struct workflow_wor
 static void workflow_work_resume(struct workflow_work *work, const struct workflow_fold *fold,
                                  uint64_t run) {
     const struct run_job_left left = {.run = run,
-                                      .last_seq = fold->seq,
-                                      .started_ms = fold->started_ms,
-                                      .last_at_ms = fold->last_at_ms,
-                                      .trace = fold->caller,
-                                      .note = fold->note};
+                                      .last_seq = fold->run.seq,
+                                      .started_ms = fold->run.started_ms,
+                                      .last_at_ms = fold->run.last_at_ms,
+                                      .trace = fold->run.caller,
+                                      .note = fold->run.note};
     struct run_job_options options = options_of(work);
     work->trace = text_copy(fold->trace);
     work->job = run_job_resume(&options, &left);
-    if (fold->note.attempt >= WORKFLOW_ATTEMPTS_MAX) {
+    if (fold->run.note.attempt >= WORKFLOW_ATTEMPTS_MAX) {
         workflow_fail(work, NIMI_AI_PROVIDER_UNAVAILABLE,
                       STR("the server stopped in the middle of it too often"));
         return;
@@ -194,15 +194,15 @@ static bool is_workflow(const struct store_section *sections, size_t count) {
 /* Its first events were folded: the request is among them. */
 static struct workflow_work *work_of(const struct workflow_fold *fold, size_t bytes,
                                      struct nimi_instance *instance) {
-    struct str user = fold->subject.len ? fold->subject : STR(WORKFLOW_ANONYMOUS);
-    return work_new(instance, bytes, fold->app, user);
+    struct str user = fold->run.subject.len ? fold->run.subject : STR(WORKFLOW_ANONYMOUS);
+    return work_new(instance, bytes, fold->run.app, user);
 }
 
 static void on_rest_read(const struct err *failed, void *ctx) {
     struct workflow_work *work = ctx;
     uint64_t run = work->left_run;
     work->find = NULL;
-    if (failed || work->fold.foreign) {
+    if (failed || work->fold.run.foreign) {
         log_error("workflow %llu cannot be read, and is left as it is",
                   (unsigned long long)run);
         work_free(work);
@@ -214,12 +214,11 @@ static void on_rest_read(const struct err *failed, void *ctx) {
 /* The rest of its events is read from the store, one piece after the other. */
 static void read_rest(struct workflow_work *work, uint64_t run) {
     work->left_run = run;
-    workflow_fold_init(&work->fold, WORKFLOW_FOLD_SHOWN);
+    workflow_fold_init(&work->fold, RUN_FOLD_SHOWN);
     work->find = run_find_new(&(struct run_find_options){.loop = work->instance->host->loop,
                                                          .sessions = work->engine->sessions,
                                                          .run = run,
-                                                         .kind = &workflow_fold_kind,
-                                                         .fold = &work->fold,
+                                                         .fold = &work->fold.run,
                                                          .on_found = on_rest_read,
                                                          .ctx = work});
 }
@@ -228,9 +227,8 @@ bool workflow_work_take(uint64_t run, const struct store_section *sections, size
                         bool whole, struct nimi_instance *instance) {
     struct workflow_fold fold;
     if (!is_workflow(sections, count)) return false;
-    workflow_fold_init(&fold, WORKFLOW_FOLD_SHOWN);
-    bool read = run_fold_sections(&workflow_fold_kind, &fold, sections, count) &&
-                workflow_fold_is_shown(&fold);
+    workflow_fold_init(&fold, RUN_FOLD_SHOWN);
+    bool read = run_fold_sections(&fold.run, sections, count) && run_fold_is_shown(&fold.run);
     if (!read) {
         log_error("workflow %llu cannot be read, and is left as it is",
                   (unsigned long long)run);
@@ -239,7 +237,7 @@ bool workflow_work_take(uint64_t run, const struct store_section *sections, size
     } else {
         read_rest(work_of(&fold, bytes_of(sections, count), instance), run);
     }
-    workflow_fold_done(&fold);
+    run_fold_done(&fold.run);
     return true;
 }
 

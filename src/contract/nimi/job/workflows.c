@@ -1,8 +1,8 @@
 #include "contract/nimi/job/workflows.h"
 
 #include "base/mem.h"
-#include "contract/nimi/job/workflow_open.h"
-#include "contract/nimi/watch.h"
+#include "contract/nimi/job/watch.h"
+#include "contract/nimi/job/workflow_fold.h"
 #include "turn/cancel_run.h"
 
 #include <stdlib.h>
@@ -10,53 +10,55 @@
 /* A call about one workflow. */
 struct about {
     struct nimi_watch base; /* must be the first member */
-    struct workflow_open open;
-    struct workflow_fold fold; /* what a follower has read */
+    struct workflow_fold fold;
 };
 
-static struct about *about_of(struct workflow_open *open) {
-    return CONTAINER_OF(open, struct about, open);
-}
-
-static void about_start(struct nimi_call *call, struct str task_id,
-                        void (*on_open)(struct workflow_open *, const struct workflow_fold *),
-                        const struct nimi_work *events) {
-    struct about *about = MEM_NEW(struct about);
-    about->base.call = call;
-    about->open = (struct workflow_open){.call = call, .on_open = on_open};
-    workflow_fold_init(&about->fold, WORKFLOW_FOLD_SHOWN);
-    nimi_work(call, events, about);
-    workflow_open_start(&about->open, task_id.at ? task_id : STR_EMPTY, 0);
+static struct about *about_of(struct run_open *open) {
+    return CONTAINER_OF(open, struct about, base.open);
 }
 
 static void about_closed(void *ctx) {
-    struct about *about = ctx;
-    workflow_open_done(&about->open);
-    watch_done(&about->base);
-    workflow_fold_done(&about->fold);
-    free(about);
+    watch_done(&((struct about *)ctx)->base);
+    free(ctx);
 }
 
-static void about_begun(void *ctx) {
-    (void)ctx;
+static const struct nimi_work events = {.drained = watch_drained,
+                                        .stopping = watch_stopping,
+                                        .cancelled = watch_cancelled,
+                                        .closed = about_closed};
+
+static void refuse_missing(struct run_open *open) {
+    nimi_refuse_for(open->call, NIMI_WF_TASK_NOT_FOUND, "there is no such workflow");
 }
 
-static void refuse_missing(struct nimi_call *call) {
-    nimi_refuse_for(call, NIMI_WF_TASK_NOT_FOUND, "there is no such workflow");
-}
-
-static void about_missing(const struct err *failed, void *ctx) {
-    struct about *about = ctx;
+static void about_gone(struct nimi_watch *watch, const struct err *failed) {
     (void)failed;
-    if (!about->base.call->over) refuse_missing(about->base.call);
+    refuse_missing(&watch->open);
+}
+
+static void about_start(struct nimi_call *call, struct str task_id,
+                        void (*on_open)(struct run_open *open),
+                        void (*on_missing)(struct run_open *open)) {
+    struct about *about = MEM_NEW(struct about);
+    about->base.open = (struct run_open){.kind = &workflow_fold_kind,
+                                         .fold = &about->fold.run,
+                                         .on_open = on_open,
+                                         .on_missing = on_missing};
+    about->base.gone = about_gone;
+    watch_begin(&about->base, call, &events, task_id);
 }
 
 /* --- GetWorkflow -------------------------------------------------------------------------- */
 
-static void get_reply(struct workflow_open *open, const struct workflow_fold *found) {
-    struct nimi_get_workflow_response reply = {.reason_code = NIMI_WF_TASK_NOT_FOUND};
+static void get_missing(struct run_open *open) {
+    nimi_reply(open->call, &nimi_get_workflow_response_table,
+               &(struct nimi_get_workflow_response){.reason_code = NIMI_WF_TASK_NOT_FOUND});
+}
+
+static void get_reply(struct run_open *open) {
+    struct nimi_get_workflow_response reply;
     struct arena *arena = arena_new(256 * MIB);
-    if (!found || workflow_fold_reply(found, arena, &reply)) {
+    if (workflow_fold_reply(&about_of(open)->fold, arena, &reply)) {
         nimi_reply(open->call, &nimi_get_workflow_response_table, &reply);
     } else {
         nimi_refuse_for(open->call, NIMI_AI_OUTPUT_INVALID,
@@ -65,30 +67,20 @@ static void get_reply(struct workflow_open *open, const struct workflow_fold *fo
     arena_free(arena);
 }
 
-static const struct nimi_work get_events = {.closed = about_closed};
-
 void workflows_get(struct nimi_call *call, const void *request) {
     const struct nimi_get_workflow_request *from = request;
-    about_start(call, from->task_id, get_reply, &get_events);
+    about_start(call, from->task_id, get_reply, get_missing);
 }
 
 /* --- SubscribeWorkflowEvents -------------------------------------------------------------- */
 
 static void send_event(const struct event *event, enum close_frame frame, void *ctx) {
     struct about *about = ctx;
-    struct rpc_call *rpc = about->base.call->rpc;
+    struct rpc_call *rpc = about->base.open.call->rpc;
     (void)frame; /* the event itself says whether it is the last */
     if (!workflow_fold_take(&about->fold, event)) return;
     workflow_fold_event(&about->fold, rpc_message_begin(rpc));
     rpc_message_end(rpc);
-}
-
-static void on_watch_ended(struct close_ending ending, enum close_cause cause,
-                           const struct event *last, void *ctx) {
-    struct about *about = ctx;
-    struct nimi_call *call = about->base.call;
-    (void)cause, (void)last;
-    if (!watch_is_cut(call, ending)) nimi_end(call, ERR_NONE, STR_EMPTY);
 }
 
 static const struct stream_wire subscriber = {
@@ -96,30 +88,12 @@ static const struct stream_wire subscriber = {
     .queued = watch_queued,
     .wake_at = watch_wake_at,
     .stalled_ms = watch_stalled_ms,
-    .ended = on_watch_ended,
+    .ended = watch_ended,
 };
 
-static void on_begun(void *ctx) {
-    rpc_establish(((struct about *)ctx)->base.call->rpc);
+static void subscribe(struct run_open *open) {
+    watch_subscribe(&about_of(open)->base, &subscriber);
 }
-
-/* A subscription that arrives while the runtime stops is admitted, because it only reads. It
- * gets a finished workflow, and is cut like the others for an unfinished one. */
-static void subscribe(struct workflow_open *open, const struct workflow_fold *found) {
-    bool stopping = nimi_runtime_state(open->call->instance->runtime) == LIFE_STOPPING;
-    if (!found) {
-        refuse_missing(open->call);
-    } else if (stopping && !workflow_fold_is_over(found)) {
-        watch_cut(open->call, ERR_CANCELLED);
-    } else {
-        watch_start(&about_of(open)->base, open->run, &subscriber, on_begun, about_missing);
-    }
-}
-
-static const struct nimi_work subscribe_events = {.drained = watch_drained,
-                                                  .stopping = watch_stopping,
-                                                  .cancelled = watch_cancelled,
-                                                  .closed = about_closed};
 
 void workflows_subscribe(struct nimi_call *call, const void *request) {
     const struct nimi_subscribe_workflow_events_request *from = request;
@@ -127,7 +101,7 @@ void workflows_subscribe(struct nimi_call *call, const void *request) {
         nimi_refuse_for(call, NIMI_PROTOCOL_ENVELOPE_INVALID, "the request needs a task_id");
         return;
     }
-    about_start(call, from->task_id, subscribe, &subscribe_events);
+    about_start(call, from->task_id, subscribe, refuse_missing);
 }
 
 /* --- CancelWorkflow ----------------------------------------------------------------------- */
@@ -136,6 +110,10 @@ static void reply_ack(struct nimi_call *call, bool ok, int reason, const char *h
     nimi_reply(
         call, &nimi_ack_table,
         &(struct nimi_ack){.ok = ok, .reason_code = reason, .action_hint = str_from(hint)});
+}
+
+static void cancel_missing(struct run_open *open) {
+    reply_ack(open->call, false, NIMI_WF_TASK_NOT_FOUND, "there is no such workflow");
 }
 
 static void fold_event(const struct event *event, enum close_frame frame, void *ctx) {
@@ -148,7 +126,7 @@ static void fold_event(const struct event *event, enum close_frame frame, void *
 static void on_cancel_ended(struct close_ending ending, enum close_cause cause,
                             const struct event *last, void *ctx) {
     struct about *about = ctx;
-    struct nimi_call *call = about->base.call;
+    struct nimi_call *call = about->base.open.call;
     (void)cause, (void)last;
     if (watch_is_cut(call, ending)) return;
     bool canceled = workflow_fold_status(&about->fold) == NIMI_WORKFLOW_STATUS_CANCELED;
@@ -159,24 +137,17 @@ static const struct stream_wire canceller = {
     .project = fold_event, .queued = watch_nothing_queued, .ended = on_cancel_ended};
 
 /* Reply only when the end is on disk, so that what was acknowledged stays true. */
-static void job_workflows_cancel(struct workflow_open *open,
-                                 const struct workflow_fold *found) {
+static void job_workflows_cancel(struct run_open *open) {
     struct session_table *sessions = open->call->instance->host->engine->sessions;
-    if (!found) {
-        reply_ack(open->call, false, NIMI_WF_TASK_NOT_FOUND, "there is no such workflow");
-    } else if (workflow_fold_is_over(found)) {
+    if (run_fold_is_over(open->fold)) {
         reply_ack(open->call, true, NIMI_ACTION_EXECUTED, "workflow already terminal");
-    } else {
-        cancel_run_send(sessions, open->call->loop, open->run,
-                        STR("the workflow was cancelled"));
-        watch_start(&about_of(open)->base, open->run, &canceller, about_begun, about_missing);
+        return;
     }
+    cancel_run_send(sessions, open->call->loop, open->run, STR("the workflow was cancelled"));
+    watch_for_end(&about_of(open)->base, &canceller);
 }
-
-static const struct nimi_work cancel_events = {
-    .stopping = watch_stopping, .cancelled = watch_cancelled, .closed = about_closed};
 
 void workflows_cancel(struct nimi_call *call, const void *request) {
     const struct nimi_cancel_workflow_request *from = request;
-    about_start(call, from->task_id, job_workflows_cancel, &cancel_events);
+    about_start(call, from->task_id, job_workflows_cancel, cancel_missing);
 }

@@ -1,8 +1,8 @@
 #include "contract/nimi/job/workflows.h"
 
 #include "base/mem.h"
+#include "contract/nimi/job/run_open.h"
 #include "contract/nimi/job/submit.h"
-#include "contract/nimi/job/workflow_open.h"
 #include "contract/nimi/job/workflow_work.h"
 #include "wire/digest.h"
 
@@ -17,7 +17,8 @@ struct workflow_submit {
     struct str type;
     uint8_t print[DIGEST_BYTES];
     struct workflow_work *work; /* begun, but not on disk yet */
-    struct workflow_open open;  /* reads its id for the reply */
+    struct run_open open;       /* reads its id for the reply */
+    struct workflow_fold fold;
 };
 
 static struct workflow_submit *workflow_of(struct submit *submit) {
@@ -40,18 +41,17 @@ static void reply_accepted(struct nimi_call *call, struct str task) {
                    .task_id = task, .accepted = true, .reason_code = NIMI_ACTION_EXECUTED});
 }
 
-static void on_open(struct workflow_open *open, const struct workflow_fold *found) {
-    struct workflow_submit *workflow = CONTAINER_OF(open, struct workflow_submit, open);
-    if (found) {
-        reply_accepted(open->call, found->task);
-    } else {
-        workflow_open_done(open);
-        submit_missing(&workflow->submit);
-    }
+static void on_open(struct run_open *open) {
+    reply_accepted(open->call, open->fold->id);
+}
+
+static void on_missing(struct run_open *open) {
+    submit_missing(&CONTAINER_OF(open, struct workflow_submit, open)->submit);
 }
 
 static void workflow_show(struct submit *submit, uint64_t run) {
-    workflow_open_start(&workflow_of(submit)->open, (struct str){0}, run);
+    workflow_of(submit)->open.run = run;
+    run_open_start(&workflow_of(submit)->open, (struct str){0});
 }
 
 /* --- beginning ---------------------------------------------------------------------------- */
@@ -94,7 +94,7 @@ static const struct submit_kind kind = {"workflow", NIMI_PROTOCOL_ENVELOPE_INVAL
 static void on_closed(void *ctx) {
     struct workflow_submit *workflow = ctx;
     if (workflow->work) workflow_work_forget(workflow->work);
-    workflow_open_done(&workflow->open);
+    run_open_done(&workflow->open);
     submit_done(&workflow->submit);
     free(workflow);
 }
@@ -143,7 +143,11 @@ static void workflow_start(struct nimi_call *call,
                            const struct nimi_submit_workflow_request *from) {
     struct workflow_submit *workflow = MEM_NEW(struct workflow_submit);
     struct submit *submit = &workflow->submit;
-    workflow->open = (struct workflow_open){.call = call, .on_open = on_open};
+    workflow->open = (struct run_open){.call = call,
+                                       .kind = &workflow_fold_kind,
+                                       .fold = &workflow->fold.run,
+                                       .on_open = on_open,
+                                       .on_missing = on_missing};
     submit_init(submit, &kind, call, REQUEST_MAX_BYTES);
     nimi_work(call, &events, workflow);
     if (!pb_encode(&nimi_submit_workflow_request_table, from, &submit->request)) {

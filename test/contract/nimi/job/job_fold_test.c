@@ -100,7 +100,7 @@ static void tell_whole(struct tale *tale) {
 static void write_job(const struct job_fold *fold, struct buf *out) {
     const struct nimi_scenario_job *job = &fold->job;
     buf_printf(out, "%d/%llu retry%d %d%% %d/%d " STR_FMT " ", job->status,
-               (unsigned long long)fold->sequence, job->retry_count, job->progress_percent,
+               (unsigned long long)fold->run.sequence, job->retry_count, job->progress_percent,
                job->progress_current_step, job->progress_total_steps,
                STR_ARG(job->model_resolved));
     for (size_t i = 0; i < job->artifacts_count; i++)
@@ -136,9 +136,9 @@ static void a_whole_journal_is_the_job(void **state) {
     struct job_fold fold;
     tell_whole(&tale);
     const struct store_section all = section(&tale, 0, tale.count);
-    job_fold_init(&fold, JOB_FOLD_WHOLE);
-    assert_true(job_fold_sections(&fold, &all, 1));
-    assert_true(job_fold_is_shown(&fold) && job_fold_is_over(&fold));
+    job_fold_init(&fold, RUN_FOLD_WHOLE);
+    assert_true(run_fold_sections(&fold.run, &all, 1));
+    assert_true(run_fold_is_shown(&fold.run) && run_fold_is_over(&fold.run));
     assert_shown(&fold, "4/7 retry1 100% 1/2 m-2 one two used3/4 at1700000000.273");
     assert_str(fold.job.head->app_id, "app");
     assert_int_equal(fold.job.head->timeout_ms, 7);
@@ -148,8 +148,8 @@ static void a_whole_journal_is_the_job(void **state) {
     assert_str(fold.job.ignored_extensions[0].namespace_, "nimi.scenario.image.request");
     assert_true(fold.job.ignored_extensions[0].reason.len > 0);
     assert_int_equal(fold.job.reason_code, NIMI_ACTION_EXECUTED);
-    assert_true(fold.request.len > 0);
-    job_fold_done(&fold);
+    assert_true(fold.run.request.len > 0);
+    run_fold_done(&fold.run);
     buf_done(&tale.bytes);
 }
 
@@ -162,11 +162,11 @@ static void it_is_the_same_however_it_is_cut(void **state) {
         struct job_fold fold;
         const struct store_section parts[] = {section(&tale, 0, cut),
                                               section(&tale, cut - 1, tale.count)};
-        job_fold_init(&fold, JOB_FOLD_SHOWN);
-        assert_true(job_fold_sections(&fold, parts, 2));
-        assert_int_equal(fold.seq, tale.count);
+        job_fold_init(&fold, RUN_FOLD_SHOWN);
+        assert_true(run_fold_sections(&fold.run, parts, 2));
+        assert_int_equal(fold.run.seq, tale.count);
         assert_shown(&fold, "4/7 retry1 100% 1/2 m-2 one two used3/4 at1700000000.273");
-        job_fold_done(&fold);
+        run_fold_done(&fold.run);
     }
     buf_done(&tale.bytes);
 }
@@ -181,7 +181,7 @@ static void only_states_are_events_and_they_are_counted(void **state) {
     size_t sent = 0;
     tell_whole(&tale);
     struct str rest = buf_str(&tale.bytes);
-    job_fold_init(&fold, JOB_FOLD_SHOWN);
+    job_fold_init(&fold, RUN_FOLD_SHOWN);
     while (rest.len) {
         assert_true(event_decode(&rest, &event, &e));
         event.seq++;
@@ -193,7 +193,7 @@ static void only_states_are_events_and_they_are_counted(void **state) {
         assert_ptr_equal(shown.job, &fold.job);
     }
     assert_int_equal(sent, ARRAY_LEN(expected));
-    job_fold_done(&fold);
+    run_fold_done(&fold.run);
     buf_done(&tale.bytes);
 }
 
@@ -225,13 +225,13 @@ static void a_failure_says_why(void **state) {
                                              .reason = str_from(failures[i].reason),
                                              .message = STR_INIT("because")}});
         const struct store_section all = section(&tale, 0, tale.count);
-        job_fold_init(&fold, JOB_FOLD_SHOWN);
-        assert_true(job_fold_sections(&fold, &all, 1));
+        job_fold_init(&fold, RUN_FOLD_SHOWN);
+        assert_true(run_fold_sections(&fold.run, &all, 1));
         assert_int_equal(fold.job.status, failures[i].status);
         assert_int_equal(fold.job.reason_code, failures[i].number);
         assert_str(fold.job.reason_detail, "because");
         assert_str(fold.job.reason_metadata->fields[0].value->string_value, "because");
-        job_fold_done(&fold);
+        run_fold_done(&fold.run);
         buf_done(&tale.bytes);
     }
 }
@@ -242,11 +242,11 @@ static void a_run_of_another_contract_is_no_job(void **state) {
     struct job_fold fold;
     begin(&tale, "crawbl");
     const struct store_section all = section(&tale, 0, tale.count);
-    job_fold_init(&fold, JOB_FOLD_WHOLE);
-    assert_true(job_fold_sections(&fold, &all, 1));
-    assert_true(fold.foreign);
-    assert_false(job_fold_is_shown(&fold));
-    job_fold_done(&fold);
+    job_fold_init(&fold, RUN_FOLD_WHOLE);
+    assert_true(run_fold_sections(&fold.run, &all, 1));
+    assert_true(fold.run.foreign);
+    assert_false(run_fold_is_shown(&fold.run));
+    run_fold_done(&fold.run);
     buf_done(&tale.bytes);
 }
 
@@ -262,10 +262,10 @@ static void a_damaged_request_is_no_job(void **state) {
     add_item(&tale, RUN_JOB_REQUEST, STR("\x0a\xff"));
     add_state(&tale, "{\"state\":\"submitted\"}");
     const struct store_section all = section(&tale, 0, tale.count);
-    job_fold_init(&fold, JOB_FOLD_SHOWN);
-    assert_true(job_fold_sections(&fold, &all, 1));
-    assert_false(job_fold_is_shown(&fold));
-    job_fold_done(&fold);
+    job_fold_init(&fold, RUN_FOLD_SHOWN);
+    assert_true(run_fold_sections(&fold.run, &all, 1));
+    assert_false(run_fold_is_shown(&fold.run));
+    run_fold_done(&fold.run);
     buf_done(&tale.bytes);
 }
 

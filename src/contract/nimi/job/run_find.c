@@ -1,4 +1,4 @@
-#include "contract/nimi/run_find.h"
+#include "contract/nimi/job/run_find.h"
 
 #include "base/mem.h"
 #include "session/directory.h"
@@ -14,22 +14,6 @@ struct run_find {
     size_t place;           /* where the last piece ended */
     bool loading, freed;
 };
-
-bool run_fold_sections(const struct run_fold *kind, void *fold,
-                       const struct store_section *sections, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        struct str rest = sections[i].events;
-        struct event event = {0};
-        struct err e;
-        uint64_t seq = sections[i].first_seq;
-        for (; rest.len; seq++) {
-            if (!event_decode(&rest, &event, &e)) return false;
-            event.seq = seq;
-            if (seq == kind->seq(fold) + 1) kind->take(&event, fold);
-        }
-    }
-    return true;
-}
 
 void run_find_free(struct run_find *find) {
     if (!find) return;
@@ -55,9 +39,10 @@ static bool run_find_read_live(struct run_find *find) {
     struct err e;
     if (!directory_find(session_table_directory(options->sessions), options->run, &view))
         return false;
-    bool opened = cursor_open(view.journal, options->kind->seq(options->fold), options->loop,
-                              NULL, NULL, &cursor, &e);
-    while (opened && cursor_next(cursor, &event)) options->kind->take(&event, options->fold);
+    bool opened =
+        cursor_open(view.journal, options->fold->seq, options->loop, NULL, NULL, &cursor, &e);
+    while (opened && cursor_next(cursor, &event))
+        options->fold->kind->take(options->fold, &event);
     if (opened) cursor_close(cursor);
     live_view_done(&view);
     return opened;
@@ -67,19 +52,18 @@ static void run_find_look(void *ctx);
 
 static void run_find_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
     struct run_find *find = ctx;
-    const struct run_fold *kind = find->options.kind;
-    void *fold = find->options.fold;
+    struct run_fold *fold = find->options.fold;
     find->loading = false;
     if (find->freed) {
         arena_free(load->arena);
         free(find);
         return;
     }
-    uint64_t before = kind->seq(fold);
+    uint64_t before = fold->seq;
     find->place = load->place;
-    bool whole = !failed && run_fold_sections(kind, fold, load->sections, load->section_count);
+    bool whole = !failed && run_fold_sections(fold, load->sections, load->section_count);
     arena_free(load->arena);
-    if (whole && !kind->done(fold) && kind->seq(fold) > before) {
+    if (whole && !fold->foreign && !run_fold_is_over(fold) && fold->seq > before) {
         run_find_look(find);
     } else {
         run_find_report(find, failed);
@@ -90,7 +74,7 @@ static void read_store(struct run_find *find, struct store *store) {
     find->loading = true;
     find->load = (struct store_load){.question = STORE_RUN,
                                      .run = find->options.run,
-                                     .after_seq = find->options.kind->seq(find->options.fold),
+                                     .after_seq = find->options.fold->seq,
                                      .place = find->place,
                                      .max_bytes = PIECE_MAX_BYTES,
                                      .home = find->options.loop,
