@@ -1,7 +1,7 @@
 /* Whatever stands in a log of the store: an event of memory or of an agent is read or refused,
  * and one that is read can be encoded. The input is a length byte, the event, and its body. */
-#include "contract/nimi/agent/events.h"
-#include "contract/nimi/memory/events.h"
+#include "contract/nimi/agent/agent.h"
+#include "contract/nimi/memory/memory.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -13,12 +13,10 @@
 #include "contract/nimi/job/jobs.h"
 #include "contract/nimi/job/workflows.h"
 #include "contract/nimi/memory/memory.h"
-#include "contract/nimi/offers.h"
 #include "contract/nimi/realtime/realtime.h"
 #include "contract/nimi/scenario/scenario.h"
 #include "contract/nimi/transfer/transfers.h"
 #include "contract/nimi/upload/receive.h"
-#include "contract/nimi/voices.h"
 #include "proto/nimi.pb.h"
 #include "proto/nimi_connector.pb.h"
 
@@ -70,9 +68,9 @@ static const struct nimi_row ai_rows[] = {
     /* clang-format off */
     {ROW(AI, "StreamScenario"),             RPC_SERVER_STREAM, CLOSE_DONE,     GUARD_CALLER, 0,          REQUEST_WITH(nimi_stream_scenario_request, head, nimi_scenario_request_head),     scenario_stream},
     {ROW(AI, "ExecuteScenario"),            RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_ONCE,  REQUEST_WITH(nimi_execute_scenario_request, head, nimi_scenario_request_head),    scenario_execute},
-    {ROW(AI, "ListScenarioProfiles"),       RPC_UNARY,         CLOSE_SINGLE,   GUARD_OPEN,   NIMI_READS, REQUEST(nimi_list_scenario_profiles_request),                                     offers_list_profiles},
-    {ROW(AI, "PeekScheduling"),             RPC_UNARY,         CLOSE_SINGLE,   GUARD_OPEN,   NIMI_LOOKS, REQUEST(nimi_peek_scheduling_request),                                            offers_peek_scheduling},
-    {ROW(AI, "ListPresetVoices"),           RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, REQUEST_OF(nimi_list_preset_voices_request, subject_user_id),                     voices_list},
+    {ROW(AI, "ListScenarioProfiles"),       RPC_UNARY,         CLOSE_SINGLE,   GUARD_OPEN,   NIMI_READS, REQUEST(nimi_list_scenario_profiles_request),                                     catalog_list_profiles},
+    {ROW(AI, "PeekScheduling"),             RPC_UNARY,         CLOSE_SINGLE,   GUARD_OPEN,   NIMI_LOOKS, REQUEST(nimi_peek_scheduling_request),                                            catalog_peek_scheduling},
+    {ROW(AI, "ListPresetVoices"),           RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, REQUEST_OF(nimi_list_preset_voices_request, subject_user_id),                     catalog_list_voices},
     {ROW(AI, "SubmitScenarioJob"),          RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, 0,          REQUEST_WITH(nimi_submit_scenario_job_request, head, nimi_scenario_request_head), jobs_submit},
     {ROW(AI, "GetScenarioJob"),             RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, REQUEST(nimi_get_scenario_job_request),                                           jobs_get},
     {ROW(AI, "CancelScenarioJob"),          RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_ONCE,  REQUEST(nimi_cancel_scenario_job_request),                                        jobs_cancel},

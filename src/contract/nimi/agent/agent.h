@@ -17,6 +17,10 @@
 #define WEIR_CONTRACT_NIMI_AGENT_AGENT_H
 
 #include "contract/nimi/call.h"
+#include "contract/nimi/log_topic.h"
+
+/* How what happened to an agent stands in its log: an event without its number. */
+extern const struct log_kind agent_log;
 
 nimi_begin_fn agent_initialize, agent_terminate, agent_get, agent_list, agent_get_state,
     agent_update_state, agent_subscribe;

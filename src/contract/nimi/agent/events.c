@@ -1,7 +1,6 @@
-#include "contract/nimi/agent/events.h"
+#include "contract/nimi/agent/agent.h"
 
 #include "base/mem.h"
-#include "contract/nimi/agent/agent.h"
 #include "contract/nimi/log_subscription.h"
 #include "contract/nimi/owner.h"
 #include "proto/nimi.pb.h"

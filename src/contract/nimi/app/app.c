@@ -1,34 +1,28 @@
 #include "contract/nimi/app/app.h"
 
 #include "base/clock.h"
-#include "base/id.h"
 #include "base/mem.h"
 #include "contract/nimi/app/rates.h"
 #include "contract/nimi/attached_binding.h"
 #include "contract/nimi/moment.h"
+#include "contract/nimi/owner.h"
 #include "contract/nimi/subscription.h"
 #include "proto/nimi.pb.h"
 
 /* --- checks ------------------------------------------------------------------------------- */
 
-static bool id_is_there(const char *name, struct str id, struct fault *fault) {
-    struct err e;
-    if (id_check(name, id, &e)) return true;
-    return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "%s", e.text);
-}
-
 /* A caller speaks only for the app that its headers name. */
 static bool app_is_the_callers(const struct nimi_call *call, const char *name, struct str app,
                                struct fault *fault) {
     struct str named = call->envelope.app_id;
-    if (!id_is_there(name, app, fault)) return false;
+    if (!owner_id(name, app, fault)) return false;
     if (!named.len || str_equal(named, app)) return true;
     return fault_set(fault, NIMI_PROTOCOL_DOMAIN_FIELD_CONFLICT,
                      "%s is not the app of x-nimi-app-id; a caller speaks for one app", name);
 }
 
 static bool subject_is_ok(struct str subject, struct fault *fault) {
-    return !subject.len || id_is_there("subject_user_id", subject, fault);
+    return !subject.len || owner_id("subject_user_id", subject, fault);
 }
 
 /* The runtime's own name is no app. No agent's turns are served here. */
@@ -74,7 +68,7 @@ static bool check_message(const struct nimi_call *call,
                           const struct nimi_send_app_message_request *from,
                           struct fault *fault) {
     return app_is_the_callers(call, "from_app_id", from->from_app_id, fault) &&
-           id_is_there("to_app_id", from->to_app_id, fault) &&
+           owner_id("to_app_id", from->to_app_id, fault) &&
            subject_is_ok(from->subject_user_id, fault) &&
            target_is_app(from->to_app_id, fault) && type_is_short(from->message_type, fault) &&
            payload_fits(from, fault) &&
@@ -162,7 +156,7 @@ static bool senders_are_ok(const struct nimi_subscribe_app_messages_request *fro
                          "messages come from every app",
                          from->from_app_ids_count, APP_FILTERS_MAX);
     for (size_t i = 0; i < from->from_app_ids_count; i++) {
-        if (!id_is_there("from_app_ids", from->from_app_ids[i], fault)) return false;
+        if (!owner_id("from_app_ids", from->from_app_ids[i], fault)) return false;
     }
     return true;
 }

@@ -1,8 +1,7 @@
-#include "contract/nimi/memory/events.h"
+#include "contract/nimi/memory/memory.h"
 
 #include "contract/nimi/log_subscription.h"
 #include "contract/nimi/memory/locator.h"
-#include "contract/nimi/memory/memory.h"
 #include "contract/nimi/owner.h"
 #include "proto/nimi.pb.h"
 

@@ -20,6 +20,12 @@
 #define WEIR_CONTRACT_NIMI_MEMORY_MEMORY_H
 
 #include "contract/nimi/call.h"
+#include "contract/nimi/log_topic.h"
+
+/* How what happened to an app's memory stands in its log: an event without its number and its body
+ * (store/bank.h). The body makes it whole: the bank, the record as it was retained, or the ids of
+ * what was deleted. A record that is gone has no body, and its event only the head of it. */
+extern const struct log_kind memory_log;
 
 nimi_begin_fn memory_create_bank, memory_get_bank, memory_list_banks, memory_delete_bank,
     memory_retain, memory_recall, memory_history, memory_delete, memory_subscribe;

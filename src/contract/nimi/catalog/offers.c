@@ -1,4 +1,5 @@
-#include "contract/nimi/offers.h"
+/* What can be asked here, and whether a call would wait. */
+#include "contract/nimi/catalog/catalog.h"
 
 #include "contract/nimi/admit.h"
 
@@ -25,7 +26,7 @@ static size_t list_modes(int type, int32_t *ret) {
 }
 
 /* List the types that some connector serves, for any model or for the one named. */
-void offers_list_profiles(struct nimi_call *call, const void *request) {
+void catalog_list_profiles(struct nimi_call *call, const void *request) {
     const struct nimi_list_scenario_profiles_request *from = request;
     int32_t modes[ARRAY_LEN(profiles)][MODES_MAX];
     struct nimi_scenario_profile served[ARRAY_LEN(profiles)];
@@ -54,7 +55,7 @@ static const struct {
 };
 
 /* All targets share the same slots. */
-void offers_peek_scheduling(struct nimi_call *call, const void *request) {
+void catalog_peek_scheduling(struct nimi_call *call, const void *request) {
     const struct nimi_peek_scheduling_request *from = request;
     struct fault fault;
     if (!admit_app(&call->envelope, from->app_id, &fault)) {

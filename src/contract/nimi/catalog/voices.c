@@ -1,4 +1,7 @@
-#include "contract/nimi/voices.h"
+/* The voices that a model can speak with are those of the media interface of its connector. A
+ * model that cannot speak has none. The headers give their number, their source and the version
+ * of the list, which changes when a voice is added or removed. */
+#include "contract/nimi/catalog/catalog.h"
 
 #include "contract/nimi/admit.h"
 
@@ -69,7 +72,7 @@ static void say_headers(struct nimi_call *call, const struct nimi_connector *con
     rpc_header(call->rpc, STR("x-nimi-voice-catalog-version"), str_from(text));
 }
 
-void voices_list(struct nimi_call *call, const void *request) {
+void catalog_list_voices(struct nimi_call *call, const void *request) {
     struct admission found;
     struct fault fault;
     size_t count;
