@@ -1,7 +1,8 @@
 #include "contract/nimi/admit.h"
 
-#include "base/id.h"
 #include "contract/nimi/endpoint.h"
+#include "contract/nimi/offered.h"
+#include "contract/nimi/owner.h"
 
 #define MODE(name) (1u << NIMI_EXECUTION_MODE_##name)
 
@@ -167,16 +168,10 @@ static bool extensions_are_known(struct steps *at, struct fault *fault) {
 
 /* --- step 3: the app (step 2, the bearer, was checked before the request was read) -------- */
 
-static bool id_is_right(const char *name, struct str id, struct fault *fault) {
-    struct err e;
-    return id_check(name, id, &e) ||
-           fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "%s", e.text);
-}
-
 bool admit_app(const struct envelope *envelope, struct str app_id, struct fault *fault) {
     if (str_trim(app_id).len == 0)
         return fault_set(fault, NIMI_AI_APP_ID_REQUIRED, "the request needs an app_id");
-    if (!id_is_right("app_id", app_id, fault)) return false;
+    if (!owner_id("app_id", app_id, fault)) return false;
     return envelope->app_id.len == 0 || str_equal(envelope->app_id, app_id) ||
            fault_set(fault, NIMI_AI_APP_ID_CONFLICT,
                      "app_id of the request and x-nimi-app-id are not the same");
@@ -185,7 +180,7 @@ bool admit_app(const struct envelope *envelope, struct str app_id, struct fault 
 static bool app_is_clear(struct steps *at, struct fault *fault) {
     struct str subject = at->asked->head->subject_user_id;
     return admit_app(at->envelope, at->asked->head->app_id, fault) &&
-           (subject.len == 0 || id_is_right("subject_user_id", subject, fault));
+           (subject.len == 0 || owner_id("subject_user_id", subject, fault));
 }
 
 /* --- step 4: where the key comes from ----------------------------------------------------- */
@@ -225,22 +220,13 @@ static bool subject_is_there(struct steps *at, struct fault *fault) {
 
 /* --- steps 5 and 6: the connector --------------------------------------------------------- */
 
-static const struct nimi_connector *find_connector(const struct steps *at) {
-    for (size_t i = 0; i < at->settings->connector_count; i++) {
-        const struct nimi_connector *connector = &at->settings->connectors[i];
-        if (str_equal(connector->id, at->connector_id)) return connector;
-    }
-    return NULL;
-}
-
 static bool no_connector(struct steps *at, struct fault *fault) {
     return fault_set(fault, NIMI_AI_CONNECTOR_NOT_FOUND, "there is no connector '" STR_FMT "'",
                      STR_ARG(str_head(at->connector_id, 80)));
 }
 
 static bool may_use(const struct steps *at, const struct nimi_connector *connector) {
-    return connector->owner.len == 0 ||
-           str_equal(connector->owner, at->asked->head->subject_user_id);
+    return offered_to(connector, at->asked->head->subject_user_id);
 }
 
 /* The best remote connector of that name: one that can be used before one that cannot, then the
@@ -278,7 +264,7 @@ static bool model_names_connector(struct steps *at, struct fault *fault) {
 
 static bool connector_exists(struct steps *at, struct fault *fault) {
     if (!at->connector_id.len) return at->local || model_names_connector(at, fault);
-    at->found.connector = find_connector(at);
+    at->found.connector = offered_find(at->settings, at->connector_id);
     if (!at->found.connector) return no_connector(at, fault);
     return !at->found.connector->local ||
            fault_set(fault, NIMI_AI_CONNECTOR_INVALID,
@@ -351,10 +337,7 @@ static const struct engine_prefix *take_prefix(struct str *model) {
 }
 
 static bool is_installed(const struct nimi_connector *connector, struct str model) {
-    for (size_t i = 0; i < connector->model_count; i++) {
-        if (str_equal(connector->models[i], model)) return true;
-    }
-    return connector->model_count == 0;
+    return connector->model_count == 0 || offered_lists(connector, model);
 }
 
 /* The best local connector for the model: one that can serve the type before one that cannot,

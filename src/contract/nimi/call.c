@@ -251,6 +251,29 @@ void nimi_work(struct nimi_call *call, const struct nimi_work *work, void *ctx) 
     if (!call->once && rpc_is_stopping(call->rpc)) outlast_stop(call);
 }
 
+/* --- parts of a stream_wire --------------------------------------------------------------- */
+
+static struct rpc_call *rpc_of_work(void *ctx) {
+    return (*(struct nimi_call **)ctx)->rpc;
+}
+
+size_t nimi_queued(void *ctx) {
+    return rpc_queued(rpc_of_work(ctx));
+}
+
+size_t nimi_nothing_queued(void *ctx) {
+    (void)ctx;
+    return 0;
+}
+
+void nimi_wake_at(size_t low, void *ctx) {
+    rpc_wake_at(rpc_of_work(ctx), low);
+}
+
+uint64_t nimi_stalled_ms(void *ctx) {
+    return rpc_stalled_ms(rpc_of_work(ctx));
+}
+
 /* --- the request -------------------------------------------------------------------------- */
 
 void nimi_begin(struct nimi_call *call, const void *request, struct arena *arena) {

@@ -181,6 +181,12 @@ void nimi_refuse_code(struct nimi_call *call, int reason, enum err_code code,
  * subscription is cut. */
 void nimi_end(struct nimi_call *call, enum err_code code, struct str message);
 
+/* Parts of a stream_wire, for work whose first member is its call. */
+size_t nimi_queued(void *ctx);
+size_t nimi_nothing_queued(void *ctx); /* of a call that sends nothing before its end */
+void nimi_wake_at(size_t low, void *ctx);
+uint64_t nimi_stalled_ms(void *ctx);
+
 /* Let `work` handle the call from here on. */
 void nimi_work(struct nimi_call *call, const struct nimi_work *work, void *ctx);
 

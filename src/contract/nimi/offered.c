@@ -54,6 +54,20 @@ int offered_trouble(const struct nimi_connector *connector,
     return 0;
 }
 
+const struct nimi_connector *offered_find(const struct nimi_settings *settings, struct str id) {
+    for (size_t i = 0; i < settings->connector_count; i++) {
+        if (str_equal(settings->connectors[i].id, id)) return &settings->connectors[i];
+    }
+    return NULL;
+}
+
+bool offered_lists(const struct nimi_connector *connector, struct str model) {
+    for (size_t i = 0; i < connector->model_count; i++) {
+        if (str_equal(connector->models[i], model)) return true;
+    }
+    return false;
+}
+
 bool offered_next_local(const struct nimi_settings *settings, struct offered_walk *walk,
                         const struct nimi_connector **ret_connector, struct str *ret_model) {
     for (; walk->connector < settings->connector_count; walk->connector++, walk->model = 0) {

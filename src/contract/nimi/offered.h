@@ -37,6 +37,12 @@ void offered_look(const struct nimi_call *call, struct offered_health *ret);
 int offered_trouble(const struct nimi_connector *connector,
                     const struct offered_health *health);
 
+/* The connector of this id, whoever may see it; NULL: there is none. */
+const struct nimi_connector *offered_find(const struct nimi_settings *settings, struct str id);
+
+/* Whether its operator named this model. */
+bool offered_lists(const struct nimi_connector *connector, struct str model);
+
 /* Whether this subject may see the connector. */
 static inline bool offered_to(const struct nimi_connector *connector, struct str subject) {
     return connector->owner.len == 0 || str_equal(connector->owner, subject);

@@ -8,6 +8,14 @@ bool owner_id(const char *name, struct str id, struct fault *fault) {
            fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "%s", e.text);
 }
 
+bool owner_app(const struct nimi_call *call, struct str app, struct fault *fault) {
+    struct str header = call->envelope.app_id;
+    if (!owner_id("app_id", app, fault)) return false;
+    return header.len == 0 || str_equal(header, app) ||
+           fault_set(fault, NIMI_PROTOCOL_DOMAIN_FIELD_CONFLICT,
+                     "app_id and x-nimi-app-id name different apps");
+}
+
 bool owner_size(const char *name, int32_t size, struct fault *fault) {
     return size >= 0 || fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
                                   "%s is %d; it must not be negative", name, size);

@@ -24,6 +24,10 @@ MUST_CHECK bool owner_of(const struct nimi_call *call, struct str app, struct st
 /* An id in the request, as PROTOCOL_ENVELOPE_INVALID otherwise. */
 MUST_CHECK bool owner_id(const char *name, struct str id, struct fault *fault);
 
+/* The app in the request, which is also that of x-nimi-app-id if there is one.
+ * errors  PROTOCOL_ENVELOPE_INVALID it is no id; PROTOCOL_DOMAIN_FIELD_CONFLICT it is another */
+MUST_CHECK bool owner_app(const struct nimi_call *call, struct str app, struct fault *fault);
+
 /* A limit or page size that must not be negative. */
 MUST_CHECK bool owner_size(const char *name, int32_t size, struct fault *fault);
 

@@ -78,28 +78,14 @@ struct listing {
     struct buf reply;
 };
 
-#define EVENTS_TAG 0x0A /* field 1, a message */
-#define TOKEN_TAG 0x12  /* field 2, a string */
-
-static void put_field(struct buf *out, unsigned char tag, struct str bytes) {
-    char head[16];
-    size_t len = 0;
-    head[len++] = (char)tag;
-    uint64_t rest = bytes.len;
-    for (; rest >= 0x80; rest >>= 7) head[len++] = (char)(rest | 0x80);
-    head[len++] = (char)rest;
-    buf_append(out, str_of(head, len));
-    buf_append(out, bytes);
-}
+#define EVENTS_FIELD 1 /* of ListAuditEventsResponse */
+#define TOKEN_FIELD 2
 
 static void add_event(struct listing *listing, const struct audit_record *record) {
     struct audit_view view;
-    struct buf bytes;
-    buf_init(&bytes, 64 * KIB);
     audit_view_init(&view, record);
-    pb_encode(&nimi_audit_event_record_table, &view.event, &bytes);
-    put_field(&listing->reply, EVENTS_TAG, buf_str(&bytes));
-    buf_done(&bytes);
+    pb_encode_member(EVENTS_FIELD, &nimi_audit_event_record_table, &view.event,
+                     &listing->reply);
 }
 
 static void end_listing(struct listing *listing, bool more) {
@@ -108,7 +94,7 @@ static void end_listing(struct listing *listing, bool more) {
     if (more) {
         snprintf(digits, sizeof(digits), "%llu", (unsigned long long)listing->query.cursor);
         page_next(&listing->page, str_from(digits), &token);
-        put_field(&listing->reply, TOKEN_TAG, buf_str(&token));
+        pb_append_str(&listing->reply, TOKEN_FIELD, buf_str(&token));
     }
     nimi_reply_again(listing->call, buf_str(&listing->reply));
 }

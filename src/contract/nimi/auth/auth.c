@@ -1,10 +1,10 @@
 #include "contract/nimi/auth/auth.h"
 
 #include "base/clock.h"
-#include "base/id.h"
 #include "contract/nimi/auth/sessions.h"
 #include "contract/nimi/facts.h"
 #include "contract/nimi/moment.h"
+#include "contract/nimi/owner.h"
 #include "proto/nimi.pb.h"
 
 #include <stdio.h>
@@ -17,22 +17,6 @@ static struct sessions *sessions_of(const struct nimi_call *call) {
     return call->instance->runtime->sessions;
 }
 
-/* --- what a request says of the app ------------------------------------------------------- */
-
-static bool auth_is_id(const char *name, struct str id, struct fault *fault) {
-    struct err e;
-    return id_check(name, id, &e) ||
-           fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "%s", e.text);
-}
-
-static bool app_is_clear(const struct nimi_call *call, struct str app, struct fault *fault) {
-    if (!auth_is_id("app_id", app, fault)) return false;
-    struct str header = call->envelope.app_id;
-    return header.len == 0 || str_equal(header, app) ||
-           fault_set(fault, NIMI_PROTOCOL_DOMAIN_FIELD_CONFLICT,
-                     "app_id and x-nimi-app-id name different apps");
-}
-
 /* --- the app ------------------------------------------------------------------------------ */
 
 void auth_register_app(struct nimi_call *call, const void *request) {
@@ -40,8 +24,8 @@ void auth_register_app(struct nimi_call *call, const void *request) {
     char made[ULID_LEN + 1];
     struct str app_instance = from->app_instance_id;
     struct fault fault;
-    if (!app_is_clear(call, from->app_id, &fault) ||
-        (app_instance.len && !auth_is_id("app_instance_id", app_instance, &fault))) {
+    if (!owner_app(call, from->app_id, &fault) ||
+        (app_instance.len && !owner_id("app_instance_id", app_instance, &fault))) {
         nimi_refuse(call, &fault);
         return;
     }
@@ -62,9 +46,9 @@ void auth_register_app(struct nimi_call *call, const void *request) {
 
 static bool may_open(const struct nimi_call *call, const struct nimi_open_session_request *from,
                      struct fault *fault) {
-    if (!app_is_clear(call, from->app_id, fault) ||
+    if (!owner_app(call, from->app_id, fault) ||
         (from->subject_user_id.len &&
-         !auth_is_id("subject_user_id", from->subject_user_id, fault)))
+         !owner_id("subject_user_id", from->subject_user_id, fault)))
         return false;
     return sessions_registered(sessions_of(call), from->app_id, from->app_instance_id) ||
            fault_set(fault, NIMI_APP_NOT_REGISTERED,

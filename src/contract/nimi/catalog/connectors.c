@@ -1,6 +1,7 @@
 /* The connectors, and the models of one. */
 #include "contract/nimi/catalog/catalog.h"
 
+#include "contract/nimi/asset.h"
 #include "contract/nimi/endpoint.h"
 #include "contract/nimi/offered.h"
 #include "contract/nimi/page.h"
@@ -38,20 +39,16 @@ static struct nimi_wire_connector connectors_describe(const struct nimi_connecto
 /* Another owner's connector looks absent. Sends the refusal itself. */
 static const struct nimi_connector *find_or_refuse(struct nimi_call *call, struct str id,
                                                    struct str subject) {
-    const struct nimi_settings *settings = call->instance->settings;
-    struct fault fault;
-    for (size_t i = 0; i < settings->connector_count; i++) {
-        const struct nimi_connector *connector = &settings->connectors[i];
-        if (str_equal(connector->id, str_trim(id)) && offered_to(connector, subject))
-            return connector;
-    }
+    const struct nimi_connector *connector =
+        offered_find(call->instance->settings, str_trim(id));
+    if (connector && offered_to(connector, subject)) return connector;
     if (str_trim(id).len) {
-        fault_set(&fault, NIMI_AI_CONNECTOR_NOT_FOUND, "there is no connector '" STR_FMT "'",
-                  STR_ARG(str_head(id, 80)));
+        nimi_refuse_for(call, NIMI_AI_CONNECTOR_NOT_FOUND,
+                        "there is no connector '" STR_FMT "'", STR_ARG(str_head(id, 80)));
     } else {
-        fault_set(&fault, NIMI_AI_CONNECTOR_ID_REQUIRED, "the request needs a connector_id");
+        nimi_refuse_for(call, NIMI_AI_CONNECTOR_ID_REQUIRED,
+                        "the request needs a connector_id");
     }
-    nimi_refuse(call, &fault);
     return NULL;
 }
 
@@ -130,14 +127,12 @@ void catalog_list_connector_models(struct nimi_call *call, const void *request) 
         const struct offered *offered[OFFERED_MAX];
         struct str model = connector->offered[i];
         size_t can = offered_by(connector, model, offered);
-        struct str *names = arena_alloc(call->arena, OFFERED_MAX * sizeof(*names));
         models[i] = (struct nimi_wire_connector_model_descriptor){
             .model_id = model,
             .model_label = model,
-            .available = !offered_trouble(connector, &health),
-            .capabilities = names,
-            .capabilities_count = names ? can : 0};
-        for (size_t k = 0; names && k < can; k++) names[k] = offered[k]->name;
+            .available = !offered_trouble(connector, &health)};
+        models[i].capabilities_count =
+            asset_capabilities(offered, can, call->arena, &models[i].capabilities);
     }
     nimi_reply(call, &nimi_wire_list_connector_models_response_table,
                &(struct nimi_wire_list_connector_models_response){.models = models,

@@ -1,11 +1,11 @@
 #include "contract/nimi/grant/calls.h"
 
 #include "base/clock.h"
-#include "base/id.h"
 #include "base/mem.h"
 #include "contract/nimi/facts.h"
 #include "contract/nimi/grant/grants.h"
 #include "contract/nimi/moment.h"
+#include "contract/nimi/owner.h"
 #include "contract/nimi/page.h"
 
 #include <stdlib.h>
@@ -15,20 +15,6 @@ static struct grants *grants_of(const struct nimi_call *call) {
 }
 
 /* --- what a request says ------------------------------------------------------------------ */
-
-static bool calls_is_id(const char *name, struct str id, struct fault *fault) {
-    struct err e;
-    return id_check(name, id, &e) ||
-           fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "%s", e.text);
-}
-
-static bool app_is_clear(const struct nimi_call *call, struct str app, struct fault *fault) {
-    struct str header = call->envelope.app_id;
-    if (!calls_is_id("app_id", app, fault)) return false;
-    return header.len == 0 || str_equal(header, app) ||
-           fault_set(fault, NIMI_PROTOCOL_DOMAIN_FIELD_CONFLICT,
-                     "app_id and x-nimi-app-id name different apps");
-}
 
 static bool ttl_is_ok(int32_t ttl_s, int32_t otherwise_s, int64_t *ret_s, struct fault *fault) {
     *ret_s = ttl_s <= 0 ? otherwise_s : ttl_s;
@@ -140,9 +126,9 @@ static bool consent_is_there(const struct nimi_authorize_external_principal_requ
 static bool may_authorize(const struct nimi_call *call,
                           const struct nimi_authorize_external_principal_request *from,
                           struct fault *fault) {
-    if (!app_is_clear(call, from->app_id, fault) ||
-        !calls_is_id("external_principal_id", from->external_principal_id, fault) ||
-        !calls_is_id("subject_user_id", from->subject_user_id, fault) ||
+    if (!owner_app(call, from->app_id, fault) ||
+        !owner_id("external_principal_id", from->external_principal_id, fault) ||
+        !owner_id("subject_user_id", from->subject_user_id, fault) ||
         !consent_is_there(from, fault))
         return false;
     if (!nimi_runtime_knows_app(call->instance->runtime, from->app_id))
@@ -262,7 +248,7 @@ void grant_validate(struct nimi_call *call, const void *request) {
     const struct nimi_validate_app_access_token_request *from = request;
     struct grants *grants = grants_of(call);
     struct fault fault;
-    if (!app_is_clear(call, from->app_id, &fault)) {
+    if (!owner_app(call, from->app_id, &fault)) {
         nimi_refuse(call, &fault);
         return;
     }
@@ -286,7 +272,7 @@ void grant_revoke(struct nimi_call *call, const void *request) {
     const struct nimi_revoke_app_access_token_request *from = request;
     struct grants *grants = grants_of(call);
     struct fault fault;
-    if (!app_is_clear(call, from->app_id, &fault)) {
+    if (!owner_app(call, from->app_id, &fault)) {
         nimi_refuse(call, &fault);
         return;
     }
@@ -393,7 +379,7 @@ void grant_delegate(struct nimi_call *call, const void *request) {
     struct grants *grants = grants_of(call);
     struct fault fault;
     int64_t lasts_s;
-    if (!app_is_clear(call, from->app_id, &fault) ||
+    if (!owner_app(call, from->app_id, &fault) ||
         !ttl_is_ok(from->ttl_seconds, GRANTS_DELEGATED_TTL_S, &lasts_s, &fault) ||
         !scopes_are_ok(from->scopes, from->scopes_count, &fault)) {
         nimi_refuse(call, &fault);
@@ -487,7 +473,7 @@ void grant_list_chain(struct nimi_call *call, const void *request) {
     if (!from->root_token_id.len) {
         nimi_refuse_for(call, NIMI_GRANT_TOKEN_CHAIN_ROOT_REQUIRED,
                         "the request needs root_token_id");
-    } else if (!app_is_clear(call, app, &fault) ||
+    } else if (!owner_app(call, app, &fault) ||
                !page_begin(from->page_size, from->page_token, filter, ARRAY_LEN(filter), &page,
                            &fault) ||
                !page_index(&page, &first, &fault)) {

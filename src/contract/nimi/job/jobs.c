@@ -124,9 +124,9 @@ static void send_event(const struct event *event, enum close_frame frame, void *
 
 static const struct stream_wire subscriber = {
     .project = send_event,
-    .queued = watch_queued,
-    .wake_at = watch_wake_at,
-    .stalled_ms = watch_stalled_ms,
+    .queued = nimi_queued,
+    .wake_at = nimi_wake_at,
+    .stalled_ms = nimi_stalled_ms,
     .ended = watch_ended,
 };
 
@@ -168,7 +168,7 @@ static void on_cancel_ended(struct close_ending ending, enum close_cause cause,
 
 static const struct stream_wire canceller = {
     .project = fold_event,
-    .queued = watch_nothing_queued,
+    .queued = nimi_nothing_queued,
     .ended = on_cancel_ended,
 };
 

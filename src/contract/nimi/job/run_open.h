@@ -15,7 +15,7 @@
 #include "contract/nimi/job/run_find.h"
 
 struct run_open {
-    struct nimi_call *call;
+    struct nimi_call *call; /* must be the first member */
     const struct run_kind *kind;
     enum run_fold_depth depth;
     struct run_fold *fold; /* what is found; zeroed before */

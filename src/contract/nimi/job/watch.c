@@ -2,10 +2,6 @@
 
 #include "session/session.h"
 
-static struct nimi_call *watch_call(void *ctx) {
-    return ((struct nimi_watch *)ctx)->open.call;
-}
-
 void watch_begin(struct nimi_watch *watch, struct nimi_call *call,
                  const struct nimi_work *events, struct str id) {
     watch->open.call = call;
@@ -55,7 +51,7 @@ static void watch_start(struct nimi_watch *watch, const struct stream_wire *wire
 }
 
 static void watch_begun(void *ctx) {
-    rpc_establish(watch_call(ctx)->rpc);
+    rpc_establish(((struct nimi_watch *)ctx)->open.call->rpc);
 }
 
 void watch_subscribe(struct nimi_watch *watch, const struct stream_wire *wire) {
@@ -75,25 +71,6 @@ void watch_for_end(struct nimi_watch *watch, const struct stream_wire *wire) {
 bool watch_is_cut(struct nimi_call *call, struct close_ending ending) {
     if (!call->over && ending.status != ERR_NONE) watch_cut(call, ending.status);
     return call->over || ending.status != ERR_NONE;
-}
-
-/* --- parts of a wire ---------------------------------------------------------------------- */
-
-size_t watch_queued(void *ctx) {
-    return rpc_queued(watch_call(ctx)->rpc);
-}
-
-size_t watch_nothing_queued(void *ctx) {
-    (void)ctx;
-    return 0;
-}
-
-void watch_wake_at(size_t low, void *ctx) {
-    rpc_wake_at(watch_call(ctx)->rpc, low);
-}
-
-uint64_t watch_stalled_ms(void *ctx) {
-    return rpc_stalled_ms(watch_call(ctx)->rpc);
 }
 
 void watch_ended(struct close_ending ending, enum close_cause cause, const struct event *last,

@@ -39,11 +39,7 @@ void watch_for_end(struct nimi_watch *watch, const struct stream_wire *wire);
 /* The call is over, or ends now because its stream was cut. */
 bool watch_is_cut(struct nimi_call *call, struct close_ending ending);
 
-/* Parts of a wire. */
-size_t watch_queued(void *ctx);
-size_t watch_nothing_queued(void *ctx); /* of a call that sends nothing before its end */
-void watch_wake_at(size_t low, void *ctx);
-uint64_t watch_stalled_ms(void *ctx);
+/* A part of a wire. */
 void watch_ended(struct close_ending ending, enum close_cause cause, const struct event *last,
                  void *ctx); /* of a subscriber */
 

@@ -1,8 +1,9 @@
 #include "contract/nimi/job/workflow_ask.h"
 
 #include "base/mem.h"
-#include "contract/nimi/job/watch.h"
+#include "contract/nimi/call.h"
 #include "session/idempotency_lookup.h"
+#include "stream/follow.h"
 #include "turn/cancel_run.h"
 
 #include <stdlib.h>
@@ -109,7 +110,7 @@ static void ask_ended(struct close_ending ending, enum close_cause cause,
 }
 
 static const struct stream_wire reader = {
-    .project = ask_project, .queued = watch_nothing_queued, .ended = ask_ended};
+    .project = ask_project, .queued = nimi_nothing_queued, .ended = ask_ended};
 
 static void ask_missing(const struct err *failed, void *ctx) {
     (void)failed;

@@ -85,9 +85,9 @@ static void send_event(const struct event *event, enum close_frame frame, void *
 
 static const struct stream_wire subscriber = {
     .project = send_event,
-    .queued = watch_queued,
-    .wake_at = watch_wake_at,
-    .stalled_ms = watch_stalled_ms,
+    .queued = nimi_queued,
+    .wake_at = nimi_wake_at,
+    .stalled_ms = nimi_stalled_ms,
     .ended = watch_ended,
 };
 
@@ -134,7 +134,7 @@ static void on_cancel_ended(struct close_ending ending, enum close_cause cause,
 }
 
 static const struct stream_wire canceller = {
-    .project = fold_event, .queued = watch_nothing_queued, .ended = on_cancel_ended};
+    .project = fold_event, .queued = nimi_nothing_queued, .ended = on_cancel_ended};
 
 /* Reply only when the end is on disk, so that what was acknowledged stays true. */
 static void job_workflows_cancel(struct run_open *open) {

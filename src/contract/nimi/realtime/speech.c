@@ -1,5 +1,6 @@
 /* The sound of an answer. It is made of the whole answer, and arrives whole. */
 #include "contract/nimi/media_spec.h"
+#include "contract/nimi/offered.h"
 #include "contract/nimi/realtime/turn_inner.h"
 
 #define CHUNK_BYTES (24 * KIB) /* as upstream splits sound */
@@ -8,8 +9,7 @@
 
 static bool speaks_here(const struct nimi_connector *connector, struct str subject) {
     return connector->local && connector->enabled && connector->has_credential &&
-           (!connector->owner.len || str_equal(connector->owner, subject)) &&
-           media_can(connector->media, MEDIA_SPEECH);
+           offered_to(connector, subject) && media_can(connector->media, MEDIA_SPEECH);
 }
 
 struct media *realtime_speaker(const struct nimi_settings *settings,

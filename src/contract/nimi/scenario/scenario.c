@@ -51,7 +51,7 @@ static void end_status(struct work *work, enum err_code code, const struct event
         projection_fault(last, &fault);
         nimi_refuse(work->call, &fault);
     } else if (code == ERR_CANCELLED) {
-        nimi_end(work->call, code, STR("runtime shutting down"));
+        nimi_end(work->call, code, NIMI_STOPPING_TEXT);
     } else {
         nimi_end(work->call, code, STR("the caller did not read in time"));
     }
@@ -92,35 +92,17 @@ static void scenario_project(const struct event *event, enum close_frame frame, 
     if (event->kind == EVENT_TEXT) buf_append(&work->reply, event->text.text);
 }
 
-static size_t scenario_queued(void *ctx) {
-    return rpc_queued(((struct work *)ctx)->call->rpc);
-}
-
-static void scenario_wake_at(size_t low, void *ctx) {
-    rpc_wake_at(((struct work *)ctx)->call->rpc, low);
-}
-
-static uint64_t scenario_stalled_ms(void *ctx) {
-    return rpc_stalled_ms(((struct work *)ctx)->call->rpc);
-}
-
 static const struct stream_wire wire = {
     .project = scenario_project,
-    .queued = scenario_queued,
-    .wake_at = scenario_wake_at,
-    .stalled_ms = scenario_stalled_ms,
+    .queued = nimi_queued,
+    .wake_at = nimi_wake_at,
+    .stalled_ms = nimi_stalled_ms,
     .ended = scenario_on_ended,
 };
 
-/* A unary call sends nothing before the end. */
-static size_t nothing_queued(void *ctx) {
-    (void)ctx;
-    return 0;
-}
-
 static const struct stream_wire unary_wire = {
     .project = scenario_project,
-    .queued = nothing_queued,
+    .queued = nimi_nothing_queued,
     .ended = scenario_on_ended,
 };
 

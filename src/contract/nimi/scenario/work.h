@@ -38,8 +38,8 @@ struct scenario_kind {
 };
 
 struct work {
-    struct nimi_call *call;
-    struct engine *engine; /* a reference, from admission to the end */
+    struct nimi_call *call; /* must be the first member */
+    struct engine *engine;  /* a reference, from admission to the end */
     const struct scenario_kind *kind;
     int32_t type;        /* of `kind` */
     struct arena *arena; /* holds the request */

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "contract/nimi/endpoint.h"
+#include "contract/nimi/offered.h"
 #include "contract/nimi/transfer/pull.h"
 #include "contract/nimi/transfer/speed.h"
 #include "wire/json.h"
@@ -208,14 +209,10 @@ void download_url(struct str base_url, struct buf *out) {
 }
 
 static const struct nimi_connector *connector_of(const struct download *download) {
-    const struct nimi_settings *settings = download->home->settings;
-    for (size_t i = 0; i < settings->connector_count; i++) {
-        const struct nimi_connector *connector = &settings->connectors[i];
-        if (str_equal(connector->id, text_str(download->connector)) && connector->local &&
-            connector->enabled && connector->probe_url.len)
-            return connector;
-    }
-    return NULL;
+    const struct nimi_connector *connector =
+        offered_find(download->home->settings, text_str(download->connector));
+    bool asked = connector && connector->local && connector->enabled;
+    return asked && connector->probe_url.len ? connector : NULL;
 }
 
 static void carry_put_body(struct buf *out, struct str model) {

@@ -18,16 +18,9 @@ struct install {
     struct str connector, model;
 };
 
-static bool lists(const struct nimi_connector *connector, struct str model) {
-    for (size_t i = 0; i < connector->model_count; i++) {
-        if (str_equal(connector->models[i], model)) return true;
-    }
-    return false;
-}
-
 static bool may_install(const struct nimi_connector *connector, struct str subject) {
     return connector->local && connector->enabled && connector->probe_url.len &&
-           (!connector->owner.len || str_equal(connector->owner, subject));
+           offered_to(connector, subject);
 }
 
 /* `asset` is "local/MODEL", "MODEL", or "CONNECTOR/MODEL" as ListLocalAssets tells it. */
@@ -41,25 +34,17 @@ static const struct nimi_connector *find_asset(const struct nimi_call *call, str
         struct str rest = str_skip(asset, connector->id.len);
         if (!may_install(connector, call->subject)) continue;
         *ret_model = model;
-        if (lists(connector, model)) return connector;
+        if (offered_lists(connector, model)) return connector;
         if (!str_starts(asset, connector->id) || !str_starts(rest, STR("/"))) continue;
         *ret_model = str_skip(rest, 1);
-        if (lists(connector, *ret_model)) return connector;
-    }
-    return NULL;
-}
-
-static const struct nimi_connector *find_connector(const struct nimi_call *call,
-                                                   struct str id) {
-    const struct nimi_settings *settings = call->instance->settings;
-    for (size_t i = 0; i < settings->connector_count; i++) {
-        if (str_equal(settings->connectors[i].id, id)) return &settings->connectors[i];
+        if (offered_lists(connector, *ret_model)) return connector;
     }
     return NULL;
 }
 
 static void reply_installed(const struct install *install) {
-    const struct nimi_connector *connector = find_connector(install->call, install->connector);
+    const struct nimi_connector *connector =
+        offered_find(install->call->instance->settings, install->connector);
     struct arena *arena = arena_new(MIB);
     struct nimi_local_asset_record asset = {.asset_id = install->model};
     struct offered_health health;
