@@ -1,5 +1,6 @@
 /* The events of a run: as one task when it is over or waits, and as updates of it. */
 #include "contract/a2a/door.h"
+#include "route/route_json.h"
 #include "wire/event_json.h"
 
 #define FRAME_MAX_BYTES (192 * MIB)
@@ -16,17 +17,10 @@ static const struct frame_kind task_frame = {NULL, "task"},
                                status_frame = {"status-update", "statusUpdate"},
                                artifact_frame = {"artifact-update", "artifactUpdate"};
 
-struct frame {
-    struct buf data;
-    struct json_writer w;
-};
-
 /* Up to where the object of this kind stands. */
 static void frame_begin(const struct a2a_call *call, const struct frame_kind *kind,
-                        struct frame *frame) {
-    struct json_writer *w = &frame->w;
-    buf_init(&frame->data, FRAME_MAX_BYTES);
-    *w = json_writer(&frame->data);
+                        struct route_json *frame) {
+    struct json_writer *w = route_json_begin(frame, FRAME_MAX_BYTES);
     if (call->binding == A2A_JSONRPC) {
         json_open_object(w);
         json_member_str(w, "jsonrpc", STR("2.0"));
@@ -43,16 +37,13 @@ static void frame_begin(const struct a2a_call *call, const struct frame_kind *ki
     a2a_task_write_names(&call->task, w);
 }
 
-static void frame_send(struct a2a_call *call, struct frame *frame) {
-    while (frame->w.depth) json_close(&frame->w);
-    if (buf_ok(&frame->data))
-        route_sse_event(call->http.call, STR_EMPTY, STR_EMPTY, buf_str(&frame->data));
-    buf_done(&frame->data);
+static void frame_send(struct a2a_call *call, struct route_json *frame) {
+    route_json_event(frame, call->http.call, STR_EMPTY);
 }
 
 static void send_task(struct a2a_call *call) {
     const struct a2a_view view = {call->dialect, call->request.history_max, true};
-    struct frame frame;
+    struct route_json frame;
     frame_begin(call, &task_frame, &frame);
     a2a_task_write(&call->task, &view, &frame.w);
     frame_send(call, &frame);
@@ -61,7 +52,7 @@ static void send_task(struct a2a_call *call) {
 static void send_status(struct a2a_call *call) {
     bool final =
         call->task.state == A2A_INPUT_REQUIRED || a2a_state_is_terminal(call->task.state);
-    struct frame frame;
+    struct route_json frame;
     frame_begin(call, &status_frame, &frame);
     a2a_task_write_status(&call->task, call->dialect, &frame.w);
     if (call->dialect == A2A_0_3) json_member_bool(&frame.w, "final", final);
@@ -69,7 +60,7 @@ static void send_status(struct a2a_call *call) {
 }
 
 static void send_step(struct a2a_call *call, uint64_t seq, struct str data) {
-    struct frame frame;
+    struct route_json frame;
     frame_begin(call, &status_frame, &frame);
     a2a_task_write_step(&call->task, call->dialect, seq, data, &frame.w);
     if (call->dialect == A2A_0_3) json_member_bool(&frame.w, "final", false);
@@ -77,7 +68,7 @@ static void send_step(struct a2a_call *call, uint64_t seq, struct str data) {
 }
 
 static void send_chunk(struct a2a_call *call, struct str text, bool append, bool last) {
-    struct frame frame;
+    struct route_json frame;
     frame_begin(call, &artifact_frame, &frame);
     json_key(&frame.w, STR("artifact"));
     a2a_artifact_write(text, call->dialect, &frame.w);

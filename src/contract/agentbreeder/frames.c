@@ -1,5 +1,6 @@
 #include "contract/agentbreeder/frames.h"
 
+#include "route/route_json.h"
 #include "wire/event_json.h"
 #include "wire/sse.h"
 
@@ -7,14 +8,9 @@
 #define ROOM_MAX_BYTES (1 * MIB) /* that is made at once for a result */
 
 void frame_object(struct route_call *call, struct str name, const char *key, struct str text) {
-    struct buf data;
-    buf_init(&data, 6 * text.len + KIB);
-    struct json_writer json = json_writer(&data);
-    json_open_object(&json);
-    json_member_str(&json, key, text);
-    json_close(&json);
-    route_sse_event(call, name, STR_EMPTY, buf_str(&data));
-    buf_done(&data);
+    struct route_json event;
+    json_member_str(route_json_object(&event, 6 * text.len + KIB), key, text);
+    route_json_event(&event, call, name);
 }
 
 static const struct str delta_head = STR_INIT("data: {\"delta\":"),
@@ -57,29 +53,23 @@ void frame_error(struct route_call *call, enum err_code code, struct str message
 }
 
 void frame_tool_call(struct route_call *call, const struct event *event) {
-    struct buf data;
-    buf_init(&data, 6 * event->tool_call.args.len + 6 * event->tool_call.tool.len + KIB);
-    struct json_writer json = json_writer(&data);
-    json_open_object(&json);
-    json_member_str(&json, "name", event->tool_call.tool);
-    event_json_document(&json, "args", event->tool_call.args);
-    json_close(&json);
-    route_sse_event(call, STR("tool_call"), STR_EMPTY, buf_str(&data));
-    buf_done(&data);
+    struct route_json out;
+    struct json_writer *json = route_json_object(&out, 6 * event->tool_call.args.len +
+                                                           6 * event->tool_call.tool.len + KIB);
+    json_member_str(json, "name", event->tool_call.tool);
+    event_json_document(json, "args", event->tool_call.args);
+    route_json_event(&out, call, STR("tool_call"));
 }
 
 void frame_step(struct route_call *call, struct str agent, struct str description,
                 struct str result) {
-    struct buf data;
-    buf_init(&data, 6 * (description.len + agent.len) + result.len + KIB);
-    struct json_writer json = json_writer(&data);
-    json_open_object(&json);
-    json_member_str(&json, "description", description);
-    if (result.len) json_member_raw(&json, "result", result);
-    if (agent.len) json_member_str(&json, "agent", agent);
-    json_close(&json);
-    route_sse_event(call, STR("step"), STR_EMPTY, buf_str(&data));
-    buf_done(&data);
+    struct route_json event;
+    struct json_writer *json =
+        route_json_object(&event, 6 * (description.len + agent.len) + result.len + KIB);
+    json_member_str(json, "description", description);
+    if (result.len) json_member_raw(json, "result", result);
+    if (agent.len) json_member_str(json, "agent", agent);
+    route_json_event(&event, call, STR("step"));
 }
 
 /* A stream that shows steps also shows that the run waits, and for what. */

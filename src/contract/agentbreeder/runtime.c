@@ -5,6 +5,7 @@
 #include "contract/agentbreeder/describe.h"
 #include "contract/agentbreeder/refusal.h"
 #include "contract/agentbreeder/turn.h"
+#include "route/route_json.h"
 #include "wire/json.h"
 #include "wire/token.h"
 
@@ -105,25 +106,17 @@ static void failure_body(const struct route_failure *failure, struct buf *out) {
 
 /* --- open routes -------------------------------------------------------------------------- */
 
-static void agentbreeder_runtime_reply(struct route_call *call, const struct buf *body) {
-    route_reply(call, 200, STR("application/json"), buf_str(body));
-}
-
 /* A probe never fails because of its version or its token. */
 static void health(struct route_call *call, void *ctx) {
     const struct runtime_instance *instance = ctx;
     const struct runtime_settings *settings = instance->settings;
-    struct buf body;
-    buf_init(&body, 8 * KIB);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    json_member_str(&json, "status", instance->loaded ? STR("healthy") : STR("loading"));
-    json_member_str(&json, "agent_name", settings->agent_name);
-    json_member_str(&json, "version", settings->agent_version);
-    if (settings->framework.len) json_member_str(&json, "framework", settings->framework);
-    json_close(&json);
-    agentbreeder_runtime_reply(call, &body);
-    buf_done(&body);
+    struct route_json reply;
+    struct json_writer *json = route_json_object(&reply, 8 * KIB);
+    json_member_str(json, "status", instance->loaded ? STR("healthy") : STR("loading"));
+    json_member_str(json, "agent_name", settings->agent_name);
+    json_member_str(json, "version", settings->agent_version);
+    if (settings->framework.len) json_member_str(json, "framework", settings->framework);
+    route_json_reply(&reply, call, 200);
 }
 
 /* What a description writes. */
@@ -161,11 +154,10 @@ static void runtime_describe(struct route_call *call, const struct runtime_insta
         route_fail(call, &failure);
         return;
     }
-    struct buf body;
-    buf_init(&body, DESCRIPTION_MAX_BYTES);
-    write(call, instance, &body);
-    agentbreeder_runtime_reply(call, &body);
-    buf_done(&body);
+    struct route_json reply;
+    (void)route_json_begin(&reply, DESCRIPTION_MAX_BYTES);
+    write(call, instance, &reply.text);
+    route_json_reply(&reply, call, 200);
 }
 
 static void document(struct route_call *call, void *ctx) {

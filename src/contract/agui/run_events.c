@@ -2,8 +2,8 @@
 
 #include "base/mem.h"
 #include "conversation/conversation.h"
+#include "route/route_json.h"
 #include "tool/state_write.h"
-#include "wire/json.h"
 
 #include <stdlib.h>
 
@@ -33,31 +33,20 @@ void run_events_done(struct run_events *events) {
 
 /* --- one event ---------------------------------------------------------------------------- */
 
-struct writing {
-    struct buf data;
-    struct json_writer json;
-};
-
-static void open_event(struct writing *writing, const char *type) {
-    buf_init(&writing->data, EVENT_MAX_BYTES);
-    writing->json = json_writer(&writing->data);
-    json_open_object(&writing->json);
-    json_member_str(&writing->json, "type", str_from(type));
+static void open_event(struct route_json *writing, const char *type) {
+    json_member_str(route_json_object(writing, EVENT_MAX_BYTES), "type", str_from(type));
 }
 
-static void send_event(struct run_events *events, struct writing *writing) {
-    json_close(&writing->json);
-    if (buf_ok(&writing->data))
-        route_sse_event(events->call, STR_EMPTY, STR_EMPTY, buf_str(&writing->data));
-    buf_done(&writing->data);
+static void send_event(struct run_events *events, struct route_json *writing) {
+    route_json_event(writing, events->call, STR_EMPTY);
 }
 
 /* An event with one member more; a NULL key: none. */
 static void send_with(struct run_events *events, const char *type, const char *key,
                       struct str text) {
-    struct writing writing;
+    struct route_json writing;
     open_event(&writing, type);
-    if (key) json_member_str(&writing.json, key, text);
+    if (key) json_member_str(&writing.w, key, text);
     send_event(events, &writing);
 }
 
@@ -106,7 +95,7 @@ static void enter_step(struct run_events *events, struct str agent) {
 
 static void open_message(struct run_events *events, enum open_message kind) {
     char room[MESSAGE_ID_BYTES];
-    struct writing writing;
+    struct route_json writing;
     if (events->open == kind) return;
     close_message(events);
     events->open = kind;
@@ -115,22 +104,22 @@ static void open_message(struct run_events *events, enum open_message kind) {
     if (kind == MESSAGE_OF_REASONING) send_with(events, "REASONING_START", "messageId", id);
     open_event(&writing,
                kind == MESSAGE_OF_TEXT ? "TEXT_MESSAGE_START" : "REASONING_MESSAGE_START");
-    json_member_str(&writing.json, "messageId", id);
-    json_member_str(&writing.json, "role",
+    json_member_str(&writing.w, "messageId", id);
+    json_member_str(&writing.w, "role",
                     kind == MESSAGE_OF_TEXT ? STR("assistant") : STR("reasoning"));
     if (kind == MESSAGE_OF_TEXT && events->step.len)
-        json_member_str(&writing.json, "name", text_str(events->step));
+        json_member_str(&writing.w, "name", text_str(events->step));
     send_event(events, &writing);
 }
 
 static void add_to_message(struct run_events *events, enum open_message kind, struct str text) {
     char room[MESSAGE_ID_BYTES];
-    struct writing writing;
+    struct route_json writing;
     open_message(events, kind);
     open_event(&writing,
                kind == MESSAGE_OF_TEXT ? "TEXT_MESSAGE_CONTENT" : "REASONING_MESSAGE_CONTENT");
-    json_member_str(&writing.json, "messageId", message_id(events, room));
-    json_member_str(&writing.json, "delta", text);
+    json_member_str(&writing.w, "messageId", message_id(events, room));
+    json_member_str(&writing.w, "delta", text);
     send_event(events, &writing);
 }
 
@@ -165,7 +154,7 @@ static bool take_noted(struct run_events *events, struct str id, struct noted_ca
 
 static void show_call(struct run_events *events, const struct event *event) {
     struct str id = event->tool_call.call_id;
-    struct writing writing;
+    struct route_json writing;
     close_message(events);
     if (is_transfer(event)) { /* a step begins with the other agent's words */
         note_call(events, id, STR_EMPTY);
@@ -174,12 +163,12 @@ static void show_call(struct run_events *events, const struct event *event) {
     if (str_equal(event->tool_call.tool, STR(STATE_WRITE_TOOL)))
         note_call(events, id, event->tool_call.args);
     open_event(&writing, "TOOL_CALL_START");
-    json_member_str(&writing.json, "toolCallId", id);
-    json_member_str(&writing.json, "toolCallName", event->tool_call.tool);
+    json_member_str(&writing.w, "toolCallId", id);
+    json_member_str(&writing.w, "toolCallName", event->tool_call.tool);
     send_event(events, &writing);
     open_event(&writing, "TOOL_CALL_ARGS");
-    json_member_str(&writing.json, "toolCallId", id);
-    json_member_str(&writing.json, "delta", event->tool_call.args);
+    json_member_str(&writing.w, "toolCallId", id);
+    json_member_str(&writing.w, "delta", event->tool_call.args);
     send_event(events, &writing);
     send_with(events, "TOOL_CALL_END", "toolCallId", id);
     if (!event->tool_call.callers) return;
@@ -223,14 +212,14 @@ static void write_delta(struct json_writer *json, struct json state) {
 
 /* A client without a state gets one, which is changed from then on. */
 static void show_state(struct run_events *events, struct str args) {
-    struct writing writing;
+    struct route_json writing;
     struct json state = json_find(json_of(args), STR("state"));
     if (state.kind != JSON_OBJECT) return;
     open_event(&writing, events->has_state ? "STATE_DELTA" : "STATE_SNAPSHOT");
     if (events->has_state) {
-        write_delta(&writing.json, state);
+        write_delta(&writing.w, state);
     } else {
-        json_member_raw(&writing.json, "snapshot", state.raw);
+        json_member_raw(&writing.w, "snapshot", state.raw);
     }
     events->has_state = true;
     send_event(events, &writing);
@@ -238,13 +227,13 @@ static void show_state(struct run_events *events, struct str args) {
 
 static void write_result(struct run_events *events, const struct event *event) {
     char room[MESSAGE_ID_BYTES];
-    struct writing writing;
+    struct route_json writing;
     events->messages++;
     open_event(&writing, "TOOL_CALL_RESULT");
-    json_member_str(&writing.json, "messageId", message_id(events, room));
-    json_member_str(&writing.json, "toolCallId", event->tool_result.call_id);
-    json_member_str(&writing.json, "content", event->tool_result.result);
-    json_member_str(&writing.json, "role", STR("tool"));
+    json_member_str(&writing.w, "messageId", message_id(events, room));
+    json_member_str(&writing.w, "toolCallId", event->tool_result.call_id);
+    json_member_str(&writing.w, "content", event->tool_result.result);
+    json_member_str(&writing.w, "role", STR("tool"));
     send_event(events, &writing);
 }
 
@@ -280,16 +269,16 @@ static void show_result(struct run_events *events, const struct event *event) {
 /* --- others ------------------------------------------------------------------------------- */
 
 static void show_note(struct run_events *events, const struct event *event) {
-    struct writing writing;
+    struct route_json writing;
     open_event(&writing, "CUSTOM");
-    json_member_str(&writing.json, "name", STR("weir.step"));
-    json_member_object(&writing.json, "value");
-    json_member_str(&writing.json, "description", event->step.description);
+    json_member_str(&writing.w, "name", STR("weir.step"));
+    json_member_object(&writing.w, "value");
+    json_member_str(&writing.w, "description", event->step.description);
     if (event->step.result.len) {
-        json_key(&writing.json, STR("result"));
-        json_compact(event->step.result, &writing.data);
+        json_key(&writing.w, STR("result"));
+        json_compact(event->step.result, &writing.text);
     }
-    json_close(&writing.json);
+    json_close(&writing.w);
     send_event(events, &writing);
 }
 
@@ -312,12 +301,12 @@ static void note_usage(struct run_events *events, const struct event_usage *usag
 
 /* RUN_STARTED, once. */
 static void run_events_start(struct run_events *events) {
-    struct writing writing;
+    struct route_json writing;
     if (events->started) return;
     events->started = true;
     open_event(&writing, "RUN_STARTED");
-    write_run(events, &writing.json);
-    json_member_str(&writing.json, "protocolVersion", STR("1.0"));
+    write_run(events, &writing.w);
+    json_member_str(&writing.w, "protocolVersion", STR("1.0"));
     send_event(events, &writing);
 }
 
@@ -420,23 +409,23 @@ static void write_outcome(const struct run_events *events, const struct event *l
 }
 
 void run_events_finish(struct run_events *events, const struct event *last) {
-    struct writing writing;
+    struct route_json writing;
     run_events_start(events);
     close_step(events);
     open_event(&writing, "RUN_FINISHED");
-    write_run(events, &writing.json);
-    write_outcome(events, last, &writing.json);
-    write_usage(events, &writing.json);
+    write_run(events, &writing.w);
+    write_outcome(events, last, &writing.w);
+    write_usage(events, &writing.w);
     send_event(events, &writing);
 }
 
 void run_events_fail(struct run_events *events, struct str code, struct str message) {
-    struct writing writing;
+    struct route_json writing;
     run_events_start(events);
     close_step(events);
     open_event(&writing, "RUN_ERROR");
-    json_member_str(&writing.json, "message", message);
-    json_member_str(&writing.json, "code", code);
-    write_usage(events, &writing.json);
+    json_member_str(&writing.w, "message", message);
+    json_member_str(&writing.w, "code", code);
+    write_usage(events, &writing.w);
     send_event(events, &writing);
 }

@@ -5,6 +5,7 @@
 #include "contract/anthropic/message_error.h"
 #include "contract/anthropic/request.h"
 #include "contract/completion.h"
+#include "route/route_json.h"
 
 #include <stdlib.h>
 
@@ -164,48 +165,34 @@ static const struct stream_wire whole_wire = {
 
 /* --- a stream ----------------------------------------------------------------------------- */
 
-static void send(struct message_turn *turn, const char *name, const struct buf *data) {
-    route_sse_event(turn->base.http.call, str_from(name), STR_EMPTY, buf_str(data));
-}
-
 static void send_start(struct message_turn *turn) {
-    struct buf data;
+    struct route_json event;
     if (turn->begun) return;
     turn->begun = true;
     turn->blocks.call = turn->base.http.call;
-    buf_init(&data, 64 * KIB);
-    struct json_writer json = json_writer(&data);
-    json_open_object(&json);
-    json_member_str(&json, "type", STR("message_start"));
-    json_key(&json, STR("message"));
-    write_head(turn, STR_EMPTY, &json);
-    json_member_null(&json, "stop_reason");
-    json_member_null(&json, "stop_sequence");
-    write_usage(&json, &turn->completion);
-    json_close(&json);
-    json_close(&json);
-    send(turn, "message_start", &data);
-    buf_done(&data);
+    struct json_writer *json = route_json_object(&event, 64 * KIB);
+    json_member_str(json, "type", STR("message_start"));
+    json_key(json, STR("message"));
+    write_head(turn, STR_EMPTY, json);
+    json_member_null(json, "stop_reason");
+    json_member_null(json, "stop_sequence");
+    write_usage(json, &turn->completion);
+    route_json_event(&event, turn->base.http.call, STR("message_start"));
 }
 
 static void send_end(struct message_turn *turn, const struct event *last) {
-    struct buf data;
+    struct route_call *call = turn->base.http.call;
+    struct route_json event;
     add_last_text(turn, last);
-    buf_init(&data, MESSAGE_MAX_BYTES);
-    struct json_writer json = json_writer(&data);
-    json_open_object(&json);
-    json_member_str(&json, "type", STR("message_delta"));
-    json_member_object(&json, "delta");
-    write_stop(&turn->completion, last, &json);
-    json_close(&json);
-    write_usage(&json, &turn->completion);
-    completion_write_weir(&turn->completion, last, &json);
-    json_close(&json);
-    send(turn, "message_delta", &data);
-    buf_clear(&data);
-    buf_append(&data, STR("{\"type\":\"message_stop\"}"));
-    send(turn, "message_stop", &data);
-    buf_done(&data);
+    struct json_writer *json = route_json_object(&event, MESSAGE_MAX_BYTES);
+    json_member_str(json, "type", STR("message_delta"));
+    json_member_object(json, "delta");
+    write_stop(&turn->completion, last, json);
+    json_close(json);
+    write_usage(json, &turn->completion);
+    completion_write_weir(&turn->completion, last, json);
+    route_json_event(&event, call, STR("message_delta"));
+    route_sse_event(call, STR("message_stop"), STR_EMPTY, STR("{\"type\":\"message_stop\"}"));
 }
 
 /* The first event of the run says which agent speaks, if the caller did not. */
@@ -257,7 +244,7 @@ static void events_ended(struct close_ending ending, enum close_cause cause,
         struct message_error error = failure_of(cause, ending.status, last, &message);
         buf_init(&data, 6 * message.len + KIB);
         message_error_write(error.status, message, &data);
-        send(turn, "error", &data);
+        route_sse_event(turn->base.http.call, STR("error"), STR_EMPTY, buf_str(&data));
         buf_done(&data);
     }
     route_sse_end(turn->base.http.call);

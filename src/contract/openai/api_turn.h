@@ -13,6 +13,7 @@
 #include "contract/openai/api_error.h"
 #include "contract/openai/openai.h"
 #include "contract/openai/request.h"
+#include "route/route_json.h"
 
 struct api_turn {
     struct guest_turn base;

@@ -73,24 +73,20 @@ static void chat_write_message(const struct api_turn *turn, const struct event *
 }
 
 static void chat_reply(const struct api_turn *turn, const struct event *last) {
-    struct buf body;
-    buf_init(&body, CHAT_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    chat_write_head(turn, "chat.completion", &json);
-    json_member_array(&json, "choices");
-    json_open_object(&json);
-    json_member_i64(&json, "index", 0);
-    chat_write_message(turn, last, &json);
-    json_member_null(&json, "logprobs");
-    json_member_str(&json, "finish_reason", completion_finish_reason(&turn->completion, last));
-    json_close(&json);
-    json_close(&json);
-    chat_write_usage(&turn->completion, &json);
-    completion_write_weir(&turn->completion, last, &json);
-    json_close(&json);
-    route_reply(turn->base.http.call, 200, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+    struct route_json reply;
+    struct json_writer *json = route_json_object(&reply, CHAT_MAX_BYTES);
+    chat_write_head(turn, "chat.completion", json);
+    json_member_array(json, "choices");
+    json_open_object(json);
+    json_member_i64(json, "index", 0);
+    chat_write_message(turn, last, json);
+    json_member_null(json, "logprobs");
+    json_member_str(json, "finish_reason", completion_finish_reason(&turn->completion, last));
+    json_close(json);
+    json_close(json);
+    chat_write_usage(&turn->completion, json);
+    completion_write_weir(&turn->completion, last, json);
+    route_json_reply(&reply, turn->base.http.call, 200);
 }
 
 static void whole_project(const struct event *event, enum close_frame frame, void *ctx) {
@@ -299,15 +295,11 @@ static void chunks_fail(struct api_turn *turn, enum close_cause cause, enum err_
                         const struct event *last) {
     struct str message;
     struct api_error refusal = api_turn_failure(cause, status, last, &message);
-    struct buf data;
-    buf_init(&data, 6 * message.len + KIB);
-    struct json_writer json = json_writer(&data);
-    json_open_object(&json);
-    json_key(&json, STR("error"));
-    api_error_write(&json, &refusal, message, STR_EMPTY);
-    json_close(&json);
-    route_sse_event(turn->base.http.call, STR_EMPTY, STR_EMPTY, buf_str(&data));
-    buf_done(&data);
+    struct route_json out;
+    struct json_writer *json = route_json_object(&out, 6 * message.len + KIB);
+    json_key(json, STR("error"));
+    api_error_write(json, &refusal, message, STR_EMPTY);
+    route_json_event(&out, turn->base.http.call, STR_EMPTY);
 }
 
 static void chunks_ended(struct close_ending ending, enum close_cause cause,

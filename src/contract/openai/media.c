@@ -7,6 +7,7 @@
 #include "contract/openai/media_request.h"
 #include "contract/openai/openai.h"
 #include "job/media_run.h"
+#include "route/route_json.h"
 #include "server/exchange_trace.h"
 #include "wire/base64.h"
 
@@ -87,22 +88,18 @@ static void take_sound(struct media_answer *answer, const struct media_artifact 
 /* --- answers ------------------------------------------------------------------------------ */
 
 static void reply_vectors(struct media_answer *answer, struct str model) {
-    struct buf body;
-    buf_init(&body, VECTORS_MAX_BYTES + KIB);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    json_member_str(&json, "object", STR("list"));
-    json_member_array(&json, "data");
-    json_write_raw(&json, buf_str(&answer->made));
-    json_close(&json);
-    json_member_str(&json, "model", model.len ? model : answer->ask.request.model);
-    json_member_object(&json, "usage");
-    json_member_i64(&json, "prompt_tokens", answer->prompt_tokens);
-    json_member_i64(&json, "total_tokens", answer->prompt_tokens);
-    json_close(&json);
-    json_close(&json);
-    route_reply(answer->call, 200, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+    struct route_json reply;
+    struct json_writer *json = route_json_object(&reply, VECTORS_MAX_BYTES + KIB);
+    json_member_str(json, "object", STR("list"));
+    json_member_array(json, "data");
+    json_write_raw(json, buf_str(&answer->made));
+    json_close(json);
+    json_member_str(json, "model", model.len ? model : answer->ask.request.model);
+    json_member_object(json, "usage");
+    json_member_i64(json, "prompt_tokens", answer->prompt_tokens);
+    json_member_i64(json, "total_tokens", answer->prompt_tokens);
+    json_close(json);
+    route_json_reply(&reply, answer->call, 200);
 }
 
 static void media_reply(struct media_answer *answer, struct str model) {

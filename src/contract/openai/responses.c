@@ -203,11 +203,10 @@ void responding_write(const struct api_turn *turn, const struct event *last, str
 }
 
 void responding_reply(const struct api_turn *turn, const struct event *last) {
-    struct buf body;
-    buf_init(&body, RESPONSE_MAX_BYTES);
-    responding_write(turn, last, &body);
-    route_reply(turn->base.http.call, 200, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+    struct route_json reply;
+    response_write(&responding_of(turn)->response, last,
+                   route_json_begin(&reply, RESPONSE_MAX_BYTES));
+    route_json_reply(&reply, turn->base.http.call, 200);
 }
 
 void responding_note(struct api_turn *turn, const struct event *event) {

@@ -65,16 +65,12 @@ void api_list_agents(struct route_call *call, void *ctx) {
     struct api_instance *instance = ctx;
     const struct api_settings *settings = instance->settings;
     struct api_request request;
-    struct buf body;
+    struct route_json reply;
     if (!api_request_begin(&request, call, instance, names)) return;
-    buf_init(&body, BODY_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    json_member_array(&json, "agents");
-    for (size_t i = 0; i < settings->team->agent_count; i++) agents_write(&json, settings, i);
-    json_close(&json);
-    json_close(&json);
-    route_reply(call, 200, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+    struct json_writer *json = route_json_object(&reply, BODY_MAX_BYTES);
+    json_member_array(json, "agents");
+    for (size_t i = 0; i < settings->team->agent_count; i++) agents_write(json, settings, i);
+    json_close(json);
+    route_json_reply(&reply, call, 200);
     arena_free(request.arena);
 }

@@ -44,10 +44,6 @@ void api_write_approval(struct json_writer *json, const struct pending_view *vie
     json_close(json);
 }
 
-static void approvals_reply(struct route_call *call, const struct buf *body) {
-    route_reply(call, 200, STR("application/json"), buf_str(body));
-}
-
 static void refuse_unknown(struct route_call *call) {
     api_refuse(call, 404, STR("APPROVAL_NOT_FOUND"), "there is no such approval");
 }
@@ -121,28 +117,22 @@ static void look_at(const struct event *event, uint64_t seq, void *ctx) {
 
 static void look_report(struct look *look, const char *state) {
     const struct run_summary *summary = &look->summary;
-    struct buf body;
+    struct route_json reply;
     look->view.name =
         (struct session_name){summary->workspace, summary->user, summary->session};
-    buf_init(&body, APPROVAL_BODY_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    api_write_approval(&json, &look->view, state, look->answer);
-    approvals_reply(look->call, &body);
-    buf_done(&body);
+    struct json_writer *json = route_json_begin(&reply, APPROVAL_BODY_MAX_BYTES);
+    api_write_approval(json, &look->view, state, look->answer);
+    route_json_reply(&reply, look->call, 200);
 }
 
 void approval_report_taken(struct route_call *call, uint64_t run, uint64_t seq,
                            struct str state) {
-    struct buf body;
-    buf_init(&body, KIB);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    write_approval_id(&json, "id", run, seq);
-    event_json_id(&json, "run_id", run);
-    json_member_str(&json, "state", state);
-    json_close(&json);
-    approvals_reply(call, &body);
-    buf_done(&body);
+    struct route_json reply;
+    struct json_writer *json = route_json_object(&reply, KIB);
+    write_approval_id(json, "id", run, seq);
+    event_json_id(json, "run_id", run);
+    json_member_str(json, "state", state);
+    route_json_reply(&reply, call, 200);
 }
 
 /* It has been answered: the same decision gets the same reply again. */
@@ -316,7 +306,6 @@ bool approval_take_id(struct route_call *call, uint64_t *ret_run, uint64_t *ret_
 static bool report_waiting(struct route_call *call, struct api_instance *instance,
                            const struct api_caller *caller, uint64_t run, uint64_t seq) {
     struct pending_view view;
-    struct buf body;
     bool more;
     struct arena *arena = arena_new(APPROVAL_TEXT_MAX_BYTES);
     struct pending_approvals_filter filter = {.run = run};
@@ -324,11 +313,10 @@ static bool report_waiting(struct route_call *call, struct api_instance *instanc
                                         arena, &view, &more) == 1 &&
                  view.seq == seq && api_may_see(caller, view.name.workspace, view.name.user);
     if (waits) {
-        buf_init(&body, APPROVAL_BODY_MAX_BYTES);
-        struct json_writer json = json_writer(&body);
-        api_write_approval(&json, &view, "waiting", STR_EMPTY);
-        approvals_reply(call, &body);
-        buf_done(&body);
+        struct route_json reply;
+        struct json_writer *json = route_json_begin(&reply, APPROVAL_BODY_MAX_BYTES);
+        api_write_approval(json, &view, "waiting", STR_EMPTY);
+        route_json_reply(&reply, call, 200);
     }
     arena_free(arena);
     return waits;

@@ -128,18 +128,14 @@ static void merge(struct listing *listing, const struct waiting_list_page *page)
 /* --- the answer ---------------------------------------------------------------------------- */
 
 static void approvals_list_answer(struct listing *listing) {
-    struct buf body;
-    buf_init(&body, BODY_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    json_member_array(&json, "approvals");
+    struct route_json reply;
+    struct json_writer *json = route_json_object(&reply, BODY_MAX_BYTES);
+    json_member_array(json, "approvals");
     for (size_t i = 0; i < listing->count; i++)
-        api_write_approval(&json, &listing->views[i], "waiting", STR_EMPTY);
-    json_close(&json);
-    json_member_bool(&json, "more", listing->more);
-    json_close(&json);
-    route_reply(listing->request.call, 200, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+        api_write_approval(json, &listing->views[i], "waiting", STR_EMPTY);
+    json_close(json);
+    json_member_bool(json, "more", listing->more);
+    route_json_reply(&reply, listing->request.call, 200);
 }
 
 /* --- the request --------------------------------------------------------------------------- */

@@ -25,27 +25,24 @@ static const struct route_watch watch = {.left = audit_over, .closed = audit_ove
 
 /* A page ends after as much as the store looks at in one go, so it may be short, even empty, and
  * still have a `next`. */
-static void write_page(const struct audit_page *page, struct buf *body) {
+static void write_page(const struct audit_page *page, struct json_writer *json) {
     struct buf record;
     buf_init(&record, 64 * KIB);
-    struct json_writer json = json_writer(body);
-    json_open_object(&json);
-    json_member_array(&json, "records");
+    json_member_array(json, "records");
     for (size_t i = 0; i < page->count; i++) {
         buf_clear(&record);
         audit_record_json(&page->records[i], &record);
-        json_write_raw(&json, buf_str(&record));
+        json_write_raw(json, buf_str(&record));
     }
-    json_close(&json);
-    if (!page->scanned.end) json_member_u64(&json, "next", page->scanned.cursor);
-    json_member_bool(&json, "more", !page->scanned.end);
-    json_close(&json);
+    json_close(json);
+    if (!page->scanned.end) json_member_u64(json, "next", page->scanned.cursor);
+    json_member_bool(json, "more", !page->scanned.end);
     buf_done(&record);
 }
 
 static void on_page(const struct audit_page *page, const struct err *failed, void *ctx) {
     struct audit_list *list = ctx;
-    struct buf body;
+    struct route_json reply;
     list->ask = NULL;
     if (failed) {
         log_often(LOG_WARNING, "audit: %s", failed->text);
@@ -53,10 +50,8 @@ static void on_page(const struct audit_page *page, const struct err *failed, voi
                    "the audit log cannot be read now; try again later");
         return;
     }
-    buf_init(&body, BODY_MAX_BYTES);
-    write_page(page, &body);
-    route_reply(list->call, 200, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+    write_page(page, route_json_object(&reply, BODY_MAX_BYTES));
+    route_json_reply(&reply, list->call, 200);
 }
 
 static bool take_filter(struct api_request *request, struct str name, enum audit_text text,

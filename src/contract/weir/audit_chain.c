@@ -25,7 +25,6 @@ static void write_verdict(struct json_writer *json, const struct audit_looked *l
     const struct audit_verdict *verdict = &looked->verdict;
     char hex[2 * AUDIT_HASH_BYTES];
     struct str hash = {(const char *)verdict->head.hash, AUDIT_HASH_BYTES};
-    json_open_object(json);
     if (looked->looked) {
         json_member_bool(json, "verified", verdict->faults == 0);
     } else {
@@ -44,12 +43,11 @@ static void write_verdict(struct json_writer *json, const struct audit_looked *l
         json_close(json);
     }
     json_close(json);
-    json_close(json);
 }
 
 static void on_looked(const struct audit_looked *looked, const struct err *failed, void *ctx) {
     struct chain_call *chain = ctx;
-    struct buf body;
+    struct route_json reply;
     chain->ask = NULL;
     if (failed) {
         log_often(LOG_WARNING, "audit: %s", failed->text);
@@ -57,11 +55,8 @@ static void on_looked(const struct audit_looked *looked, const struct err *faile
                    "the audit log cannot be read now; try again later");
         return;
     }
-    buf_init(&body, BODY_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    write_verdict(&json, looked);
-    route_reply(chain->call, 200, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+    write_verdict(route_json_object(&reply, BODY_MAX_BYTES), looked);
+    route_json_reply(&reply, chain->call, 200);
 }
 
 void api_get_audit_chain(struct route_call *call, void *ctx) {

@@ -7,9 +7,9 @@
 
 #define BODY_MAX_BYTES (16 * MIB)
 
-static void view_reply(struct route_call *call, const struct buf *body) {
+static void view_reply(struct route_json *reply, struct route_call *call) {
     route_field(call, STR("cache-control"), STR("no-store"));
-    route_reply(call, 200, STR("application/json"), buf_str(body));
+    route_json_reply(reply, call, 200);
 }
 
 bool api_view_begin(struct api_request *request, struct route_call *call,
@@ -85,24 +85,20 @@ void api_get_health(struct route_call *call, void *ctx) {
     struct api_instance *instance = ctx;
     const struct config *config = instance->settings->config;
     struct api_request request;
-    struct buf body;
+    struct route_json reply;
     if (!api_view_begin(&request, call, instance)) return;
-    buf_init(&body, BODY_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    json_member_str(&json, "status", instance->stopping ? STR("stopping") : STR("ok"));
-    json_member_str(&json, "version", STR(WEIR_VERSION));
-    json_member_i64(&json, "started_unix_ms", instance->process->started_unix_ms);
-    write_listeners(&json, instance->process);
-    write_server(&json, instance->process);
-    write_memory(&json, config);
-    write_store(&json, instance, config);
-    write_providers(&json, config);
-    json_member_u64(&json, "runs_asleep",
+    struct json_writer *json = route_json_object(&reply, BODY_MAX_BYTES);
+    json_member_str(json, "status", instance->stopping ? STR("stopping") : STR("ok"));
+    json_member_str(json, "version", STR(WEIR_VERSION));
+    json_member_i64(json, "started_unix_ms", instance->process->started_unix_ms);
+    write_listeners(json, instance->process);
+    write_server(json, instance->process);
+    write_memory(json, config);
+    write_store(json, instance, config);
+    write_providers(json, config);
+    json_member_u64(json, "runs_asleep",
                     dormant_runs_count(directory_dormant(instance->directory)));
-    json_close(&json);
-    view_reply(call, &body);
-    buf_done(&body);
+    view_reply(&reply, call);
     arena_free(request.arena);
 }
 
@@ -111,12 +107,11 @@ void api_get_health(struct route_call *call, void *ctx) {
 void api_get_settings(struct route_call *call, void *ctx) {
     struct api_instance *instance = ctx;
     struct api_request request;
-    struct buf body;
+    struct route_json reply;
     if (!api_view_begin(&request, call, instance)) return;
-    buf_init(&body, BODY_MAX_BYTES);
-    config_print_json(instance->settings->config, &body);
-    view_reply(call, &body);
-    buf_done(&body);
+    (void)route_json_begin(&reply, BODY_MAX_BYTES);
+    config_print_json(instance->settings->config, &reply.text);
+    view_reply(&reply, call);
     arena_free(request.arena);
 }
 
@@ -141,21 +136,17 @@ void api_list_budgets(struct route_call *call, void *ctx) {
     struct api_instance *instance = ctx;
     const struct config *config = instance->settings->config;
     struct api_request request;
-    struct buf body;
+    struct route_json reply;
     if (!api_request_begin(&request, call, instance, names)) return;
-    buf_init(&body, BODY_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    json_member_array(&json, "budgets");
+    struct json_writer *json = route_json_object(&reply, BODY_MAX_BYTES);
+    json_member_array(json, "budgets");
     for (size_t i = 0; i < config->budget_count; i++) {
         const struct budget *budget = &config->budgets[i];
         bool seen = budget->workspace.len == 0 || request.caller.all_workspaces ||
                     str_equal(budget->workspace, api_workspace(&request.caller));
-        if (seen) write_budget(&json, budget);
+        if (seen) write_budget(json, budget);
     }
-    json_close(&json);
-    json_close(&json);
-    view_reply(call, &body);
-    buf_done(&body);
+    json_close(json);
+    view_reply(&reply, call);
     arena_free(request.arena);
 }

@@ -5,6 +5,7 @@
 #include "contract/late.h"
 #include "contract/run_summary.h"
 #include "contract/weir/api.h"
+#include "route/route_json.h"
 #include "store/audit_record.h"
 #include "wire/event_json.h"
 

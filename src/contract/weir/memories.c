@@ -81,26 +81,18 @@ static void write_entry(struct json_writer *json, const struct memory_entry *ent
     json_close(json);
 }
 
-static void memories_reply(struct route_call *call, const struct buf *body) {
-    route_reply(call, 200, STR("application/json"), buf_str(body));
-}
-
 /* --- GET /weir/v1/memories ---------------------------------------------------------------- */
 
 static void on_listed(const struct memory_answer *answer, const struct err *failed, void *ctx) {
     struct route_call *call = wait_end(ctx, failed);
-    struct buf body;
+    struct route_json reply;
     if (!call) return;
-    buf_init(&body, BODY_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    json_member_array(&json, "memories");
-    for (size_t i = 0; i < answer->count; i++) write_entry(&json, &answer->entries[i]);
-    json_close(&json);
-    json_member_bool(&json, "more", answer->more);
-    json_close(&json);
-    memories_reply(call, &body);
-    buf_done(&body);
+    struct json_writer *json = route_json_object(&reply, BODY_MAX_BYTES);
+    json_member_array(json, "memories");
+    for (size_t i = 0; i < answer->count; i++) write_entry(json, &answer->entries[i]);
+    json_close(json);
+    json_member_bool(json, "more", answer->more);
+    route_json_reply(&reply, call, 200);
 }
 
 static bool take_query(struct api_request *request, struct str workspace,
@@ -135,16 +127,12 @@ void api_list_memories(struct route_call *call, void *ctx) {
 
 static void on_put(const struct memory_answer *answer, const struct err *failed, void *ctx) {
     struct route_call *call = wait_end(ctx, failed);
-    struct buf body;
+    struct route_json reply;
     if (!call) return;
-    buf_init(&body, BODY_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    json_key(&json, STR("memory"));
-    write_entry(&json, &answer->entries[0]);
-    json_close(&json);
-    memories_reply(call, &body);
-    buf_done(&body);
+    struct json_writer *json = route_json_object(&reply, BODY_MAX_BYTES);
+    json_key(json, STR("memory"));
+    write_entry(json, &answer->entries[0]);
+    route_json_reply(&reply, call, 200);
 }
 
 static const char *const entry_keys[] = {"key", "content", "category", NULL};
@@ -189,19 +177,15 @@ void api_put_memory(struct route_call *call, void *ctx) {
 static void on_removed(const struct memory_answer *answer, const struct err *failed,
                        void *ctx) {
     struct route_call *call = wait_end(ctx, failed);
-    struct buf body;
+    struct route_json reply;
     if (!call) return;
     if (answer->count == 0) {
         api_refuse(call, 404, STR("MEMORY_NOT_FOUND"), "there is no memory with this key");
         return;
     }
-    buf_init(&body, KIB);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    json_member_u64(&json, "deleted", answer->count);
-    json_close(&json);
-    memories_reply(call, &body);
-    buf_done(&body);
+    struct json_writer *json = route_json_object(&reply, KIB);
+    json_member_u64(json, "deleted", answer->count);
+    route_json_reply(&reply, call, 200);
 }
 
 static bool take_key(struct api_request *request, struct str *ret) {

@@ -60,12 +60,9 @@ static void get_over(void *ctx) {
 static const struct route_watch get_watch = {.left = get_over, .closed = get_over};
 
 static void get_reply(const struct get *get, int status) {
-    struct buf body;
-    buf_init(&body, BODY_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    write_run(&json, &get->summary);
-    route_reply(get->call, status, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+    struct route_json reply;
+    write_run(route_json_begin(&reply, BODY_MAX_BYTES), &get->summary);
+    route_json_reply(&reply, get->call, status);
 }
 
 static void refuse_store(struct route_call *call, const struct err *failed) {
@@ -157,15 +154,14 @@ struct list_call {
     size_t next;              /* index of the next run: the store's, then the live ones */
     struct run_summary summary;
     struct run_scan *scan; /* while a run is read from the store */
-    struct buf body;
-    struct json_writer json;
+    struct route_json reply;
 };
 
 static void list_free(struct list_call *list) {
     run_scan_cancel(list->scan);
     run_summary_done(&list->summary);
     arena_free(list->load.arena);
-    buf_done(&list->body);
+    buf_done(&list->reply.text);
     buf_done(&list->names);
     free(list);
 }
@@ -186,12 +182,10 @@ static bool was_stored(const struct store_load *load, uint64_t run) {
 }
 
 static void list_end(struct list_call *list) {
-    struct route_call *call = list->call;
-    json_close(&list->json);
-    json_member_bool(&list->json, "more", list->load.more);
-    json_close(&list->json);
-    route_watch(call, NULL, NULL);
-    route_reply(call, 200, STR("application/json"), buf_str(&list->body));
+    json_close(&list->reply.w);
+    json_member_bool(&list->reply.w, "more", list->load.more);
+    route_watch(list->call, NULL, NULL);
+    route_json_reply(&list->reply, list->call, 200);
     list_free(list);
 }
 
@@ -210,7 +204,7 @@ static void list_scanned(const struct err *failed, void *ctx) {
         list_refuse(list, failed);
         return;
     }
-    if (list->summary.known) write_run(&list->json, &list->summary);
+    if (list->summary.known) write_run(&list->reply.w, &list->summary);
     list_go_on(list);
 }
 
@@ -244,7 +238,7 @@ static void list_go_on(struct list_call *list) {
                                         &list->summary, list_scanned, list);
             return;
         }
-        write_run(&list->json, &list->summary);
+        write_run(&list->reply.w, &list->summary);
     }
     list_end(list);
 }
@@ -261,9 +255,7 @@ static void list_loaded(struct store_load *load, const struct err *failed, void 
         list_refuse(list, failed);
         return;
     }
-    list->json = json_writer(&list->body);
-    json_open_object(&list->json);
-    json_member_array(&list->json, "runs");
+    json_member_array(route_json_object(&list->reply, BODY_MAX_BYTES), "runs");
     list_go_on(list);
 }
 
@@ -285,7 +277,6 @@ void api_list_runs(struct route_call *call, void *ctx) {
     struct list_call *list = MEM_NEW(struct list_call);
     *list = (struct list_call){.instance = instance, .call = call};
     buf_init(&list->names, 4 * NAME_MAX_BYTES);
-    buf_init(&list->body, BODY_MAX_BYTES);
     run_summary_init(&list->summary, 0);
     char *room = buf_room(&list->names, 3 * NAME_MAX_BYTES); /* the views must not move */
     (void)room;

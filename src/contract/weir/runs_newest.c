@@ -31,8 +31,7 @@ struct newest {
     uint64_t cursor;    /* `next` of this page */
     struct run_summary summary;
     struct run_scan *scan;
-    struct buf body;
-    struct json_writer json;
+    struct route_json reply;
 };
 
 static void newest_over(void *ctx) {
@@ -40,7 +39,7 @@ static void newest_over(void *ctx) {
     run_list_forget(newest->ask);
     run_scan_cancel(newest->scan);
     run_summary_done(&newest->summary);
-    buf_done(&newest->body);
+    buf_done(&newest->reply.text);
     arena_free(newest->names);
     arena_free(newest->request.arena);
     free(newest->runs);
@@ -135,7 +134,7 @@ static void write_asked(struct json_writer *json, struct str text) {
 static void write_newest(struct newest *newest) {
     const struct listed_run *run = &newest->runs[newest->next];
     const struct run_summary *summary = &newest->summary;
-    struct json_writer *json = &newest->json;
+    struct json_writer *json = &newest->reply.w;
     struct str contract = run->contract.len ? run->contract : summary->contract;
     struct str state = state_of(newest, run);
     bool wanted = (newest->agent.len == 0 || str_equal(newest->agent, summary->agent)) &&
@@ -193,11 +192,10 @@ static void newest_go_on(struct newest *newest) {
         }
         write_newest(newest);
     }
-    json_close(&newest->json);
-    if (newest->cursor) event_json_id(&newest->json, "next", newest->cursor);
-    json_member_bool(&newest->json, "more", newest->cursor != 0);
-    json_close(&newest->json);
-    route_reply(newest->request.call, 200, STR("application/json"), buf_str(&newest->body));
+    json_close(&newest->reply.w);
+    if (newest->cursor) event_json_id(&newest->reply.w, "next", newest->cursor);
+    json_member_bool(&newest->reply.w, "more", newest->cursor != 0);
+    route_json_reply(&newest->reply, newest->request.call, 200);
 }
 
 static void on_page(const struct run_list_page *page, const struct err *failed, void *ctx) {
@@ -208,9 +206,7 @@ static void on_page(const struct run_list_page *page, const struct err *failed, 
         return;
     }
     newest_merge(newest, page);
-    newest->json = json_writer(&newest->body);
-    json_open_object(&newest->json);
-    json_member_array(&newest->json, "runs");
+    json_member_array(route_json_object(&newest->reply, BODY_MAX_BYTES), "runs");
     newest_go_on(newest);
 }
 
@@ -267,7 +263,6 @@ void api_list_newest_runs(struct route_call *call, struct api_instance *instance
     struct newest *newest = MEM_NEW(struct newest);
     *newest = (struct newest){.instance = instance};
     run_summary_init(&newest->summary, 0);
-    buf_init(&newest->body, BODY_MAX_BYTES);
     if (!api_request_begin(&newest->request, call, instance, names)) {
         newest->request.arena = NULL; /* it is gone already */
         newest_over(newest);

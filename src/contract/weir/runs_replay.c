@@ -110,18 +110,14 @@ static struct str agent_named(const struct replay *replay, const struct engine *
 
 static void report_begun(const struct replay *replay, const struct run_request *asked,
                          const struct run *run) {
-    struct buf body;
-    buf_init(&body, REPLY_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    event_json_id(&json, "id", run_id(run));
-    event_json_id(&json, "replay_of", replay->summary.run);
-    json_member_str(&json, "workspace", asked->name.workspace);
-    json_member_str(&json, "user", asked->name.user);
-    json_member_str(&json, "session_id", asked->name.session);
-    json_close(&json);
-    route_reply(replay->call, 202, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+    struct route_json reply;
+    struct json_writer *json = route_json_object(&reply, REPLY_MAX_BYTES);
+    event_json_id(json, "id", run_id(run));
+    event_json_id(json, "replay_of", replay->summary.run);
+    json_member_str(json, "workspace", asked->name.workspace);
+    json_member_str(json, "user", asked->name.user);
+    json_member_str(json, "session_id", asked->name.session);
+    route_json_reply(&reply, replay->call, 202);
 }
 
 static bool begin(struct replay *replay, const struct history *before, struct run **ret,

@@ -141,17 +141,13 @@ static bool read_start(struct api_request *request, struct run_request *ret) {
 
 static void report_started(const struct starting *starting, uint64_t run) {
     const struct session_name *name = &starting->asked.name;
-    struct buf body;
-    buf_init(&body, 64 * KIB);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    event_json_id(&json, "id", run);
-    json_member_str(&json, "workspace", name->workspace);
-    json_member_str(&json, "user", name->user);
-    json_member_str(&json, "session_id", name->session);
-    json_close(&json);
-    route_reply(starting->request.call, 202, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+    struct route_json reply;
+    struct json_writer *json = route_json_object(&reply, 64 * KIB);
+    event_json_id(json, "id", run);
+    json_member_str(json, "workspace", name->workspace);
+    json_member_str(json, "user", name->user);
+    json_member_str(json, "session_id", name->session);
+    route_json_reply(&reply, starting->request.call, 202);
 }
 
 static void refuse_start(struct route_call *call, const struct err *why) {

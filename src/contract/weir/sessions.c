@@ -88,27 +88,23 @@ static void refuse_store(struct route_call *call, const struct err *failed) {
 static void on_listed(const struct sessions_answer *answer, const struct err *failed,
                       void *ctx) {
     struct session_list *list = ctx;
-    struct buf body;
+    struct route_json reply;
     char cursor[CURSOR_BYTES];
     list->ask = NULL;
     if (failed) {
         refuse_store(list->call, failed);
         return;
     }
-    buf_init(&body, BODY_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    json_member_array(&json, "sessions");
-    for (size_t i = 0; i < answer->count; i++) write_session(&json, &answer->sessions[i]);
-    json_close(&json);
+    struct json_writer *json = route_json_object(&reply, BODY_MAX_BYTES);
+    json_member_array(json, "sessions");
+    for (size_t i = 0; i < answer->count; i++) write_session(json, &answer->sessions[i]);
+    json_close(json);
     if (answer->next) {
         write_cursor(&list->filter, answer->next, cursor);
-        json_member_str(&json, "next", str_from(cursor));
+        json_member_str(json, "next", str_from(cursor));
     }
-    json_member_bool(&json, "more", answer->next != 0);
-    json_close(&json);
-    route_reply(list->call, 200, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+    json_member_bool(json, "more", answer->next != 0);
+    route_json_reply(&reply, list->call, 200);
 }
 
 static struct str weir_sessions_keep(struct buf *names, struct str text) {
@@ -170,14 +166,10 @@ static void end_busy(struct erasing *erasing, const char *why) {
 }
 
 static void report_erased(struct route_call *call, size_t runs) {
-    struct buf body;
-    buf_init(&body, KIB);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    json_member_u64(&json, "deleted_runs", runs);
-    json_close(&json);
-    route_reply(call, 200, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+    struct route_json reply;
+    struct json_writer *json = route_json_object(&reply, KIB);
+    json_member_u64(json, "deleted_runs", runs);
+    route_json_reply(&reply, call, 200);
 }
 
 static void on_erased(const struct sessions_answer *answer, const struct err *failed,

@@ -119,18 +119,14 @@ static void fork_refuse_store(struct fork *fork, const struct err *failed) {
 /* --- written ------------------------------------------------------------------------------ */
 
 static void report_forked(struct fork *fork) {
-    struct buf body;
-    buf_init(&body, REPLY_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    json_member_str(&json, "session_id", fork->to.session);
-    json_member_str(&json, "workspace", fork->to.workspace);
-    json_member_str(&json, "user", fork->to.user);
-    event_json_id(&json, "fork_of", fork->run);
-    json_member_u64(&json, "turns", fork->write.row_count);
-    json_close(&json);
-    route_reply(fork->call, 201, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+    struct route_json reply;
+    struct json_writer *json = route_json_object(&reply, REPLY_MAX_BYTES);
+    json_member_str(json, "session_id", fork->to.session);
+    json_member_str(json, "workspace", fork->to.workspace);
+    json_member_str(json, "user", fork->to.user);
+    event_json_id(json, "fork_of", fork->run);
+    json_member_u64(json, "turns", fork->write.row_count);
+    route_json_reply(&reply, fork->call, 201);
 }
 
 static void on_forked(struct store_write *write, const struct err *failed, void *ctx) {

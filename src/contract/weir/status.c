@@ -23,25 +23,21 @@ static void status_count(const struct live *live, void *ctx) {
 void api_get_status(struct route_call *call, void *ctx) {
     struct api_instance *instance = ctx;
     struct api_request request;
-    struct buf body;
+    struct route_json reply;
     if (!api_request_begin(&request, call, instance, (const char *const[]){NULL})) return;
     struct count count = {.caller = &request.caller};
     directory_each(instance->directory, status_count, &count);
-    buf_init(&body, 4 * KIB);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    json_member_str(&json, "name", STR("weir"));
-    json_member_str(&json, "version", STR(WEIR_VERSION));
-    json_member_i64(&json, "pid", getpid());
-    json_member_str(&json, "state", instance->stopping ? STR("stopping") : STR("serving"));
-    json_member_object(&json, "runs");
+    struct json_writer *json = route_json_object(&reply, 4 * KIB);
+    json_member_str(json, "name", STR("weir"));
+    json_member_str(json, "version", STR(WEIR_VERSION));
+    json_member_i64(json, "pid", getpid());
+    json_member_str(json, "state", instance->stopping ? STR("stopping") : STR("serving"));
+    json_member_object(json, "runs");
     for (int state = RUN_QUEUED; state <= RUN_WAITING; state++) {
-        json_key(&json, states_name(run_states, (enum run_state)state));
-        json_write_u64(&json, count.runs[state]);
+        json_key(json, states_name(run_states, (enum run_state)state));
+        json_write_u64(json, count.runs[state]);
     }
-    json_close(&json);
-    json_close(&json);
-    route_reply(call, 200, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+    json_close(json);
+    route_json_reply(&reply, call, 200);
     arena_free(request.arena);
 }

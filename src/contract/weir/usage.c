@@ -183,7 +183,6 @@ static void write_answer(struct json_writer *json, const struct usage_call *usag
     size_t count;
     struct group *groups = make_groups(usage, &count);
     struct store_usage total = {.calls = 0};
-    json_open_object(json);
     write_day(json, "from", usage->load.from_day);
     write_day(json, "to", usage->load.to_day);
     json_member_str(json, "by", str_from(usage->by->name));
@@ -195,7 +194,6 @@ static void write_answer(struct json_writer *json, const struct usage_call *usag
     json_close(json);
     json_member_object(json, "total");
     write_sum(json, &total);
-    json_close(json);
     json_close(json);
     free(groups);
 }
@@ -228,7 +226,7 @@ static void refuse_failed(struct route_call *call, const struct err *failed) {
 
 static void weir_usage_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
     struct usage_call *usage = ctx;
-    struct buf body;
+    struct route_json reply;
     (void)load;
     usage->loading = false;
     if (!usage->call) {
@@ -239,11 +237,8 @@ static void weir_usage_on_loaded(struct store_load *load, const struct err *fail
         refuse_failed(usage->call, failed);
         return;
     }
-    buf_init(&body, BODY_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    write_answer(&json, usage);
-    route_reply(usage->call, 200, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+    write_answer(route_json_object(&reply, BODY_MAX_BYTES), usage);
+    route_json_reply(&reply, usage->call, 200);
 }
 
 /* --- the request -------------------------------------------------------------------------- */
