@@ -94,8 +94,8 @@ static void run_summary_add(struct run_summary *summary, const struct event *eve
     summary->last_seq = seq;
 }
 
-bool run_summary_add_live(struct run_summary *summary, const struct live_view *view,
-                          struct loop *loop) {
+static bool add_live(struct run_summary *summary, const struct live_view *view,
+                     struct loop *loop) {
     struct cursor *cursor;
     struct event event;
     struct err e;
@@ -104,6 +104,22 @@ bool run_summary_add_live(struct run_summary *summary, const struct live_view *v
     cursor_close(cursor);
     if (!summary->known) run_summary_queued(summary, view);
     return true;
+}
+
+bool run_summary_read_live(struct run_summary *summary, struct directory *directory,
+                           struct loop *loop) {
+    struct live_view view;
+    if (!directory_find(directory, summary->run, &view)) return false;
+    bool whole = add_live(summary, &view, loop);
+    live_view_done(&view);
+    return whole;
+}
+
+bool run_is_live(struct directory *directory, uint64_t run) {
+    struct live_view view;
+    bool live = directory_find(directory, run, &view);
+    if (live) live_view_done(&view);
+    return live;
 }
 
 /* Add all events of a store's section. */

@@ -31,9 +31,12 @@ void run_summary_done(struct run_summary *summary);
 /* "running", "waiting", "done" ... */
 struct str run_summary_state(const struct run_summary *summary);
 
-/* Add the events in a live run's journal. False: its first events have left the window. */
-MUST_CHECK bool run_summary_add_live(struct run_summary *summary, const struct live_view *view,
-                                     struct loop *loop);
+/* Add the events in the journal of its run. False: the run is not alive, or its first events have left
+ * the window. */
+MUST_CHECK bool run_summary_read_live(struct run_summary *summary, struct directory *directory,
+                                      struct loop *loop);
+
+bool run_is_live(struct directory *directory, uint64_t run);
 
 /* Read a whole run from the store, piece by piece. `done` is called once, never before this
  * returns; after run_scan_cancel() it is not called. */

@@ -78,8 +78,8 @@ static void on_body(struct exchange *exchange, struct lent lent, void *ctx) {
     } else if (!buf_append(&call->body, bytes)) {
         buf_release(&call->body);
         call->cuts_short = true;
-        answer_refuse(call, 413, STR("PAYLOAD_TOO_LARGE"), "the body is larger than %zu bytes",
-                      call->table->body_max_bytes);
+        route_refuse(call, 413, STR("PAYLOAD_TOO_LARGE"), "the body is larger than %zu bytes",
+                     call->table->body_max_bytes);
     }
 }
 
@@ -98,9 +98,9 @@ static void on_stretch(void *ctx) {
     }
     buf_release(&call->body);
     call->cuts_short = true;
-    answer_refuse(call, 408, STR("REQUEST_TIMEOUT"),
-                  "the body came slower than %zu bytes in %llu ms", table->body_stretch_bytes,
-                  (unsigned long long)table->body_stretch_ms);
+    route_refuse(call, 408, STR("REQUEST_TIMEOUT"),
+                 "the body came slower than %zu bytes in %llu ms", table->body_stretch_bytes,
+                 (unsigned long long)table->body_stretch_ms);
 }
 
 /* The request is released when the handler returns, because a turn may take minutes. */
@@ -322,10 +322,10 @@ void route_fail(struct route_call *call, const struct route_failure *failure) {
     buf_done(&body);
 }
 
-#define REFUSAL_MAX_BYTES 1024
+#define REFUSAL_MAX_BYTES (2 * KIB)
 
-void answer_refuse(struct route_call *call, int status, struct str code, const char *format,
-                   ...) {
+void route_refuse(struct route_call *call, int status, struct str code, const char *format,
+                  ...) {
     struct buf text;
     buf_init(&text, REFUSAL_MAX_BYTES);
     va_list values;
@@ -339,7 +339,7 @@ void answer_refuse(struct route_call *call, int status, struct str code, const c
 void answer_overloaded(struct route_call *call, const struct err *why) {
     call->cuts_short = true;
     route_field(call, STR("retry-after"), STR("1"));
-    answer_refuse(call, 503, STR("UNAVAILABLE"), STR_FMT, STR_ARG(err_text(why)));
+    route_refuse(call, 503, STR("UNAVAILABLE"), STR_FMT, STR_ARG(err_text(why)));
 }
 
 /* --- an event stream --------------------------------------------------------------------- */

@@ -73,12 +73,7 @@ void answer_collect(struct route_call *call, const struct route *row);
 /* Answer with a head alone, without a handler. */
 void answer_empty(struct route_call *call, int status);
 
-/* Answer in the table's shape for failures, without a handler. */
-PRINTF_LIKE(4, 5)
-void answer_refuse(struct route_call *call, int status, struct str code, const char *format,
-                   ...);
-
-/* The same when memory was refused (mem_check): 503, and when to try again. */
+/* route_refuse() when memory was refused (mem_check): 503, and when to try again. */
 void answer_overloaded(struct route_call *call, const struct err *why);
 
 /* For sites, on any call: */

@@ -102,8 +102,8 @@ static bool find_table(struct route_call *call, struct str path) {
 
 static bool check_path(struct route_call *call, struct str path, bool found) {
     if (found) return true;
-    answer_refuse(call, 404, STR("NOT_FOUND"), "there is nothing at " STR_FMT,
-                  STR_ARG(quoted(path)));
+    route_refuse(call, 404, STR("NOT_FOUND"), "there is nothing at " STR_FMT,
+                 STR_ARG(quoted(path)));
     return false;
 }
 
@@ -121,11 +121,10 @@ static bool refuse_host(struct route_call *call, const struct page_question *ask
     struct str host = quoted(ours ? asked->authority : asked->host);
     log_often(LOG_WARNING, "a request for the host '" STR_FMT "' is refused: http.hosts",
               STR_ARG(host));
-    answer_refuse(call, 403, STR("FORBIDDEN"),
-                  "'" STR_FMT
-                  "' is not a name of this listener, and without a token it answers "
-                  "only to its own; add the name to http.hosts, or set AGENT_AUTH_TOKEN",
-                  STR_ARG(host));
+    route_refuse(call, 403, STR("FORBIDDEN"),
+                 "'" STR_FMT "' is not a name of this listener, and without a token it answers "
+                 "only to its own; add the name to http.hosts, or set AGENT_AUTH_TOKEN",
+                 STR_ARG(host));
     return false;
 }
 
@@ -133,10 +132,10 @@ static bool refuse_page(struct route_call *call, const struct page_question *ask
     struct str origin = asked->origin.at ? quoted(asked->origin) : STR("another site");
     log_often(LOG_WARNING, "a request of a page of " STR_FMT " is refused: http.origins",
               STR_ARG(origin));
-    answer_refuse(call, 403, STR("FORBIDDEN"),
-                  "a web page of " STR_FMT " may not use this listener; add its origin to "
-                  "http.origins, or, if it is not a page, leave Origin and Sec-Fetch-Site out",
-                  STR_ARG(origin));
+    route_refuse(call, 403, STR("FORBIDDEN"),
+                 "a web page of " STR_FMT " may not use this listener; add its origin to "
+                 "http.origins, or, if it is not a page, leave Origin and Sec-Fetch-Site out",
+                 STR_ARG(origin));
     return false;
 }
 
@@ -242,9 +241,9 @@ static void refuse_method(struct route_call *call, struct str path, struct str m
     }
     if (is_preflight(call) && guarded && !check_page(call, NULL)) return;
     route_field(call, STR("allow"), buf_str(&allowed));
-    answer_refuse(call, 405, STR("METHOD_NOT_ALLOWED"),
-                  STR_FMT " does not take " STR_FMT "; it takes " STR_FMT,
-                  STR_ARG(quoted(path)), STR_ARG(quoted(method)), STR_ARG(buf_str(&allowed)));
+    route_refuse(call, 405, STR("METHOD_NOT_ALLOWED"),
+                 STR_FMT " does not take " STR_FMT "; it takes " STR_FMT, STR_ARG(quoted(path)),
+                 STR_ARG(quoted(method)), STR_ARG(buf_str(&allowed)));
 }
 
 static const struct route *find_row(struct route_call *call, struct str path,
@@ -262,9 +261,9 @@ static bool check_singles(struct route_call *call) {
     const struct field *fields = exchange_fields(call->exchange, &count);
     struct str name = single_repeated(fields, count);
     if (name.len == 0) return true;
-    answer_refuse(call, 400, STR("INVALID_INPUT"),
-                  "the header " STR_FMT " came more than once; send it once",
-                  STR_ARG(quoted(name)));
+    route_refuse(call, 400, STR("INVALID_INPUT"),
+                 "the header " STR_FMT " came more than once; send it once",
+                 STR_ARG(quoted(name)));
     return false;
 }
 
@@ -337,9 +336,9 @@ static bool is_json(struct str content_type) {
 static bool check_type(struct route_call *call, const struct route *row) {
     struct str type = lent_read(route_header(call, STR("content-type")));
     if (!(row->needs & ROUTE_JSON) || !type.at || is_json(type)) return true;
-    answer_refuse(call, 400, STR("INVALID_INPUT"),
-                  "the content type is " STR_FMT "; send application/json",
-                  STR_ARG(quoted(type)));
+    route_refuse(call, 400, STR("INVALID_INPUT"),
+                 "the content type is " STR_FMT "; send application/json",
+                 STR_ARG(quoted(type)));
     return false;
 }
 
@@ -349,8 +348,8 @@ static bool check_size(struct route_call *call) {
     struct err e;
     if (len > 0 && (uint64_t)len > max_bytes) {
         call->cuts_short = true;
-        answer_refuse(call, 413, STR("PAYLOAD_TOO_LARGE"), "the body is larger than %zu bytes",
-                      max_bytes);
+        route_refuse(call, 413, STR("PAYLOAD_TOO_LARGE"), "the body is larger than %zu bytes",
+                     max_bytes);
         return false;
     }
     if (len <= 0 || mem_check((size_t)len, &e)) return true;

@@ -171,6 +171,11 @@ void route_reply(struct route_call *call, int status, struct str content_type, s
 /* Answer in the table's form for failures and end the call. */
 void route_fail(struct route_call *call, const struct route_failure *failure);
 
+/* The same with a formatted message, and no details. */
+PRINTF_LIKE(4, 5)
+void route_refuse(struct route_call *call, int status, struct str code, const char *format,
+                  ...);
+
 /* Callbacks for a handler that answers later; each may be NULL. Exactly one of `left` and
  * `closed` is called, once, and never from inside a function of this header. */
 struct route_watch {

@@ -139,18 +139,18 @@ static bool check_opening(struct route_call *call) {
     if (!route_wants_upgrade(call, STR("websocket"))) {
         route_field(call, STR("upgrade"), STR("websocket"));
         route_field(call, STR("connection"), STR("upgrade"));
-        answer_refuse(call, 426, STR("UPGRADE_REQUIRED"),
-                      "this is a WebSocket; connect to it with one");
+        route_refuse(call, 426, STR("UPGRADE_REQUIRED"),
+                     "this is a WebSocket; connect to it with one");
         return false;
     }
     if (!str_equal(route_socket_header(call, STR("sec-websocket-version")), STR("13"))) {
         route_field(call, STR("sec-websocket-version"), STR("13"));
-        answer_refuse(call, 426, STR("UPGRADE_REQUIRED"), "Sec-WebSocket-Version must be 13");
+        route_refuse(call, 426, STR("UPGRADE_REQUIRED"), "Sec-WebSocket-Version must be 13");
         return false;
     }
     if (!websocket_key_ok(route_socket_header(call, STR("sec-websocket-key")))) {
-        answer_refuse(call, 400, STR("INVALID_INPUT"),
-                      "Sec-WebSocket-Key must be 16 bytes in base64");
+        route_refuse(call, 400, STR("INVALID_INPUT"),
+                     "Sec-WebSocket-Key must be 16 bytes in base64");
         return false;
     }
     return true;

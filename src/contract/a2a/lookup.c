@@ -6,23 +6,18 @@ static void note_event(const struct event *event, uint64_t seq, void *ctx) {
     (void)a2a_task_note(&call->task, event, seq);
 }
 
-static struct directory *a2a_directory(const struct a2a_call *call) {
-    return session_table_directory(http_turn_sessions(&call->http));
-}
-
 bool a2a_read_live(struct a2a_call *call, uint64_t run) {
-    struct live_view view;
     a2a_task_done(&call->task);
     a2a_task_init(&call->task, run);
     run_summary_done(&call->summary);
     run_summary_init(&call->summary, run);
     call->summary.each = note_event;
     call->summary.each_ctx = call;
-    if (!directory_find(a2a_directory(call), run, &view)) return false;
-    bool whole = run_summary_add_live(&call->summary, &view, route_loop(call->http.call));
+    bool whole = run_summary_read_live(&call->summary,
+                                       session_table_directory(http_turn_sessions(&call->http)),
+                                       route_loop(call->http.call));
     if (whole && !call->summary.started)
-        a2a_task_queued(&call->task, view.session, STR_EMPTY, STR_EMPTY);
-    live_view_done(&view);
+        a2a_task_queued(&call->task, call->summary.session, STR_EMPTY, STR_EMPTY);
     return whole;
 }
 

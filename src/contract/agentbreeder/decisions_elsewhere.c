@@ -1,7 +1,7 @@
 /* decisions_elsewhere: a human's decision for a run that waits at another replica. It is posted
  * there, and read on in the log once the run goes on. */
 #include "contract/agentbreeder/inner.h"
-#include "session/directory.h"
+#include "contract/run_summary.h"
 
 /* Another request took the key meanwhile: what came of that one is the answer. */
 static void enter_again(struct turn *turn) {
@@ -72,18 +72,13 @@ static void on_posted(const struct err *refused, void *ctx) {
         decide_compare_from(turn, turn->approval_run, turn->approval_seq, STR_EMPTY);
 }
 
-static bool is_live(struct session_table *sessions, uint64_t run) {
-    struct live_view view;
-    bool live = directory_find(session_table_directory(sessions), run, &view);
-    if (live) live_view_done(&view);
-    return live;
-}
-
 bool decide_post(struct turn *turn, uint64_t run, uint64_t seq) {
     struct http_turn *http = &turn->http;
     struct session_table *sessions = http_turn_sessions(http);
     struct store *store = session_table_store(sessions);
-    if (!store || !store_is_shared(store) || is_live(sessions, run)) return false;
+    if (!store || !store_is_shared(store) ||
+        run_is_live(session_table_directory(sessions), run))
+        return false;
     turn->approval_run = run;
     turn->approval_seq = seq;
     turn->posted =

@@ -1,8 +1,24 @@
 #include "contract/weir/api.h"
 
+#include "base/log.h"
+#include "contract/caller.h"
 #include "contract/weir/inner.h"
 
-#include <stdarg.h>
+static bool api_caller_find(struct route_call *call, const struct contract_callers *callers,
+                            struct api_caller *ret, struct route_failure *ret_failure) {
+    struct contract_caller found;
+    if (!contract_caller_find(call, callers, &found, ret_failure)) return false;
+    if (!found.proved) {
+        *ret = (struct api_caller){.all_workspaces = true, .all_users = true};
+        return true;
+    }
+    if (!api_caller_set(ret, found.identity.workspace, found.identity.user)) {
+        *ret_failure = contract_caller_unknown();
+        return false;
+    }
+    ret->proved = true;
+    return true;
+}
 
 static bool only_reads(struct route_call *call) {
     struct str method = exchange_method(route_exchange(call));
@@ -74,20 +90,15 @@ bool api_may_see(const struct api_caller *caller, struct str workspace, struct s
            (caller->all_users || str_equal(api_user(caller), user));
 }
 
-void api_refuse(struct route_call *call, int status, struct str code, const char *format, ...) {
-    struct buf message;
-    va_list values;
-    buf_init(&message, 2 * KIB);
-    va_start(values, format);
-    buf_vprintf(&message, format, values);
-    va_end(values);
-    route_fail(call, &(struct route_failure){status, code, buf_str(&message), STR_EMPTY});
-    buf_done(&message);
+void api_refuse_store(struct route_call *call, const char *what, const struct err *failed) {
+    log_often(LOG_WARNING, "%s: %s", what, failed->text);
+    route_refuse(call, 503, STR("STORE_UNAVAILABLE"),
+                 "the store cannot do that now; try again later");
 }
 
 /* Refuse a run that does not exist or that this caller may not see, with the same answer. */
 static void api_refuse_unknown_run(struct route_call *call) {
-    api_refuse(call, 404, STR("RUN_NOT_FOUND"), "there is no such run");
+    route_refuse(call, 404, STR("RUN_NOT_FOUND"), "there is no such run");
 }
 
 void api_refuse_unknown_run_late(struct route_call *call, void *ctx) {
@@ -132,7 +143,8 @@ static const struct route rows[] = {
     /* clang-format on */
 };
 
-void api_table(struct api_instance *instance, struct route_table *ret) {
+void api_table(void *ctx, struct route_table *ret) {
+    struct api_instance *instance = ctx;
     *ret = (struct route_table){.rows = rows,
                                 .row_count = ARRAY_LEN(rows),
                                 .body_max_bytes = BODY_MAX_BYTES,

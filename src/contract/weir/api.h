@@ -145,8 +145,8 @@ void api_encode_event(const struct event *event, struct buf *out, const void *ct
 /* Forget the ends of stored runs: the instance goes away. */
 void api_forget_ends(struct api_instance *instance);
 
-/* Fill the table of these routes; it borrows `instance`. Call this again when the instance has
- * new settings. */
-void api_table(struct api_instance *instance, struct route_table *ret);
+/* Fill the table of these routes; it borrows `instance`, a struct api_instance. Call this again when the
+ * instance has new settings. */
+void api_table(void *instance, struct route_table *ret);
 
 #endif

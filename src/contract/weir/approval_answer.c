@@ -99,12 +99,8 @@ static enum pending_found check_verdict(const struct pending_question *asked, vo
 /* Whether the run asks about a call, and not a plain question. */
 static bool asks_for_call(struct api_instance *instance, uint64_t run) {
     struct pending_view view;
-    bool more;
     struct arena *arena = arena_new(APPROVAL_TEXT_MAX_BYTES);
-    struct pending_approvals_filter filter = {.run = run};
-    size_t count = pending_approvals_list(session_table_approvals(instance->sessions), &filter,
-                                          1, arena, &view, &more);
-    bool guards = count == 1 && view.asked.guards.len > 0;
+    bool guards = api_waiting(instance, run, arena, &view) && view.asked.guards.len > 0;
     arena_free(arena);
     return guards;
 }
@@ -203,7 +199,7 @@ static void on_answering_awake(const struct err *failed, void *ctx) {
     struct verdict verdict;
     answering->wake = NULL;
     if (failed) {
-        api_refuse(request->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+        route_refuse(request->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
         return;
     }
     route_watch(request->call, NULL, NULL);

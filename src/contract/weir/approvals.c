@@ -44,8 +44,16 @@ void api_write_approval(struct json_writer *json, const struct pending_view *vie
     json_close(json);
 }
 
+bool api_waiting(struct api_instance *instance, uint64_t run, struct arena *arena,
+                 struct pending_view *ret) {
+    const struct pending_approvals_filter this_one = {.run = run};
+    bool more;
+    return pending_approvals_list(session_table_approvals(instance->sessions), &this_one, 1,
+                                  arena, ret, &more) == 1;
+}
+
 static void refuse_unknown(struct route_call *call) {
-    api_refuse(call, 404, STR("APPROVAL_NOT_FOUND"), "there is no such approval");
+    route_refuse(call, 404, STR("APPROVAL_NOT_FOUND"), "there is no such approval");
 }
 
 static void refuse_unknown_late(struct route_call *call, void *ctx) {
@@ -145,10 +153,10 @@ static void report_answered(struct look *look) {
                               run_summary_state(summary));
         return;
     }
-    api_refuse(look->call, 409, STR("ALREADY_ANSWERED"), "%s",
-               look->answer.len    ? "it was answered before, with another decision"
-               : summary->ended_ms ? "its run is over"
-                                   : "another decision came first");
+    route_refuse(look->call, 409, STR("ALREADY_ANSWERED"), "%s",
+                 look->answer.len    ? "it was answered before, with another decision"
+                 : summary->ended_ms ? "its run is over"
+                                     : "another decision came first");
 }
 
 /* Another decision came first and has not reached the run yet. Look again soon to learn what it
@@ -178,10 +186,10 @@ static void on_posted(const struct err *refused, void *ctx) {
         look_once(look); /* another answer may have been first */
     } else if (refused->code == ERR_INVALID_ARGUMENT ||
                refused->code == ERR_FAILED_PRECONDITION) {
-        api_refuse(look->call, 422, STR("INVALID_INPUT"), "%s", refused->text);
+        route_refuse(look->call, 422, STR("INVALID_INPUT"), "%s", refused->text);
     } else {
         route_field(look->call, STR("retry-after"), STR("1"));
-        api_refuse(look->call, 503, STR("UNAVAILABLE"), "%s", refused->text);
+        route_refuse(look->call, 503, STR("UNAVAILABLE"), "%s", refused->text);
     }
 }
 
@@ -197,19 +205,12 @@ static void post(struct look *look) {
         .ctx = look});
 }
 
-static bool is_live(const struct look *look) {
-    struct live_view view;
-    bool live = directory_find(look->instance->directory, look->view.run, &view);
-    if (live) live_view_done(&view);
-    return live;
-}
-
 /* True: the replica that has the run gets the answer, and the log will say what came of it. */
 static bool answer_elsewhere(struct look *look) {
     if (!look->answers || !is_elsewhere(look)) return false;
-    if (is_live(look)) return false;
+    if (run_is_live(look->instance->directory, look->view.run)) return false;
     if (look->said.edits && !look->view.asked.guards.len) {
-        api_refuse(look->call, 422, STR("INVALID_INPUT"), APPROVAL_NO_CALL);
+        route_refuse(look->call, 422, STR("INVALID_INPUT"), APPROVAL_NO_CALL);
         return true;
     }
     post(look);
@@ -237,7 +238,7 @@ static void looked(const struct err *failed, void *ctx) {
     const struct run_summary *summary = &look->summary;
     look->scan = NULL;
     if (failed) {
-        api_refuse(look->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+        route_refuse(look->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
     } else if (!summary->known || !look->seen ||
                !api_may_see(&look->caller, summary->workspace, summary->user)) {
         late_refuse(&look->late, look->instance->loop, look->call, refuse_unknown_late, NULL);
@@ -252,18 +253,13 @@ static void looked(const struct err *failed, void *ctx) {
 
 static void look_once(void *ctx) {
     struct look *look = ctx;
-    struct live_view view;
-    bool whole = false;
     run_summary_done(&look->summary);
     run_summary_init(&look->summary, look->view.run);
     look->summary.each = look_at;
     look->summary.each_ctx = look;
     look->seen = look->waits = false;
-    if (directory_find(look->instance->directory, look->view.run, &view)) {
-        whole = run_summary_add_live(&look->summary, &view, look->instance->loop);
-        live_view_done(&view);
-    }
-    if (whole) {
+    if (run_summary_read_live(&look->summary, look->instance->directory,
+                              look->instance->loop)) {
         looked(NULL, look);
     } else {
         look->scan = run_scan_start(look->instance->loop, look->instance->store, &look->summary,
@@ -306,12 +302,9 @@ bool approval_take_id(struct route_call *call, uint64_t *ret_run, uint64_t *ret_
 static bool report_waiting(struct route_call *call, struct api_instance *instance,
                            const struct api_caller *caller, uint64_t run, uint64_t seq) {
     struct pending_view view;
-    bool more;
     struct arena *arena = arena_new(APPROVAL_TEXT_MAX_BYTES);
-    struct pending_approvals_filter filter = {.run = run};
-    bool waits = pending_approvals_list(session_table_approvals(instance->sessions), &filter, 1,
-                                        arena, &view, &more) == 1 &&
-                 view.seq == seq && api_may_see(caller, view.name.workspace, view.name.user);
+    bool waits = api_waiting(instance, run, arena, &view) && view.seq == seq &&
+                 api_may_see(caller, view.name.workspace, view.name.user);
     if (waits) {
         struct route_json reply;
         struct json_writer *json = route_json_begin(&reply, APPROVAL_BODY_MAX_BYTES);

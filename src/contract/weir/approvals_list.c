@@ -54,21 +54,6 @@ static void find_live(struct listing *listing) {
 
 /* --- those in the store -------------------------------------------------------------------- */
 
-static bool is_live(const struct listing *listing, uint64_t run) {
-    struct live_view view;
-    bool live = directory_find(listing->instance->directory, run, &view);
-    if (live) live_view_done(&view);
-    return live;
-}
-
-/* It came back into memory after those there were listed. */
-static bool has_woken(struct listing *listing, uint64_t run, struct pending_view *ret) {
-    const struct pending_approvals_filter this_one = {.run = run};
-    bool more;
-    return pending_approvals_list(session_table_approvals(listing->instance->sessions),
-                                  &this_one, 1, listing->arena, ret, &more) == 1;
-}
-
 static bool copy_stored(struct arena *arena, const struct waiting_run *from,
                         struct pending_view *ret) {
     struct pending_question *asked = &ret->asked;
@@ -91,10 +76,12 @@ static bool take_stored(struct listing *listing, const struct waiting_run *from,
     struct dormant_runs *dormant = directory_dormant(listing->instance->directory);
     struct dormant_run sleeper = {.run = 0};
     bool asleep = dormant_runs_find(dormant, from->run, &sleeper);
-    if (!asleep && has_woken(listing, from->run, ret)) return true;
+    /* It may have come back into memory after those there were listed. */
+    if (!asleep && api_waiting(listing->instance, from->run, listing->arena, ret)) return true;
     /* It may have fallen asleep in between. */
     asleep = asleep || dormant_runs_find(dormant, from->run, &sleeper);
-    bool elsewhere = store_is_shared(listing->instance->store) && !is_live(listing, from->run);
+    bool elsewhere = store_is_shared(listing->instance->store) &&
+                     !run_is_live(listing->instance->directory, from->run);
     if (!asleep && !elsewhere) return false;
     if (!copy_stored(listing->arena, from, ret)) {
         listing->more = true;
@@ -155,7 +142,7 @@ static void on_stored(const struct waiting_list_page *page, const struct err *fa
     struct listing *listing = ctx;
     listing->stored = NULL;
     if (failed) {
-        api_refuse(listing->request.call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+        route_refuse(listing->request.call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
         return;
     }
     find_live(listing);

@@ -89,11 +89,7 @@ static void weir_stopping(void *ctx) {
     instance->stopping = true;
 }
 
-static void weir_routes(void *instance, struct route_table *ret) {
-    api_table(instance, ret);
-}
-
-static const struct contract_routes routes[] = {{"http", weir_routes}};
+static const struct contract_routes routes[] = {{"http", api_table}};
 
 const struct contract weir_contract = {
     .name = STR_INIT("weir"),

@@ -17,8 +17,8 @@ bool api_view_begin(struct api_request *request, struct route_call *call,
     static const char *const names[] = {NULL};
     if (!api_request_begin(request, call, instance, names)) return false;
     if (request->caller.all_users) return true;
-    api_refuse(call, 403, STR("FORBIDDEN"),
-               "this shows the whole daemon; the token of one user does not open it");
+    route_refuse(call, 403, STR("FORBIDDEN"),
+                 "this shows the whole daemon; the token of one user does not open it");
     arena_free(request->arena);
     return false;
 }

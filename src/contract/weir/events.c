@@ -49,8 +49,8 @@ static bool take_place(struct watching *watching) {
     if (asked) {
         valid = parse_place(buf_str(&query), &watching->from);
         if (!valid) {
-            api_refuse(watching->call, 400, STR("INVALID_INPUT"),
-                       "after must be the id of an event, <epoch>-<seq>");
+            route_refuse(watching->call, 400, STR("INVALID_INPUT"),
+                         "after must be the id of an event, <epoch>-<seq>");
         }
     } else if (header.len && !parse_place(header, &watching->from)) {
         watching->from = (struct place){UINT64_MAX, UINT64_MAX}; /* past every end */
@@ -136,7 +136,7 @@ static void on_missing(const struct err *failed, void *ctx) {
     if (watching->streaming) {
         route_sse_end(watching->call);
     } else if (failed) {
-        api_refuse(watching->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+        route_refuse(watching->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
     } else {
         look_for_end(watching);
     }

@@ -162,11 +162,11 @@ static void on_runs(const struct sessions_answer *answer, const struct err *fail
     struct export *export = ctx;
     export->ask = NULL;
     if (failed && failed->code == ERR_NOT_FOUND) {
-        api_refuse(export->call, 404, STR("SESSION_NOT_FOUND"), "there is no such session");
+        route_refuse(export->call, 404, STR("SESSION_NOT_FOUND"), "there is no such session");
         return;
     }
     if (failed) {
-        api_refuse(export->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+        route_refuse(export->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
         return;
     }
     size_t size = answer->run_count * sizeof(*export->runs);

@@ -55,16 +55,12 @@ MUST_CHECK bool api_request_whose(struct api_request *request, struct str *ret_w
  * of callers without a name. The result lies in the request's arena. */
 MUST_CHECK bool api_request_session(struct api_request *request, struct session_name *ret);
 
-/* Identify the caller (caller.c). False: *ret_failure says why the call is refused.
+/* Identify the caller. False: the refusal has been sent.
  *
  * A token of any contract names a workspace, and perhaps a user of it; the caller sees that
  * much. If the operator has configured no token or key, only peers on this machine are
  * admitted, and they see everything. The demo's own key does not count as configured, but a
  * token made with it still narrows what its caller sees. Source: checks.md K6, K23. */
-MUST_CHECK bool api_caller_find(struct route_call *call, const struct contract_callers *callers,
-                                struct api_caller *ret, struct route_failure *ret_failure);
-
-/* The same; false: the refusal has been sent. */
 MUST_CHECK bool api_identify(struct route_call *call, struct api_instance *instance,
                              struct api_caller *ret);
 
@@ -77,11 +73,10 @@ struct audit_actor api_actor(const struct api_caller *caller);
 
 bool api_may_see(const struct api_caller *caller, struct str workspace, struct str user);
 
-/* Answer `status` with {"error":{"code","message"}}. */
-PRINTF_LIKE(4, 5)
-void api_refuse(struct route_call *call, int status, struct str code, const char *format, ...);
+/* The store has failed: 503. Why is for the log alone; `what` was asked of it. */
+void api_refuse_store(struct route_call *call, const char *what, const struct err *failed);
 
-/* The same, after a search whose length would reveal which of the two it was (late.h). */
+/* Refuse a run that there is not, after a search whose length would reveal which of the two it was (late.h). */
 late_refuse_fn api_refuse_unknown_run_late;
 
 /* Read the run id in the path. False: it is not one, and the refusal has been sent. */
@@ -90,6 +85,10 @@ MUST_CHECK bool api_run_id(struct route_call *call, uint64_t *ret);
 /* What a run asks, as one JSON object. answer: one JSON value, or empty. */
 void api_write_approval(struct json_writer *json, const struct pending_view *view,
                         const char *state, struct str answer);
+
+/* The question that the run waits with, in memory here. False: there is none. */
+MUST_CHECK bool api_waiting(struct api_instance *instance, uint64_t run, struct arena *arena,
+                            struct pending_view *ret);
 
 /* All runs that the caller may see, newest first: GET /weir/v1/runs without a session. */
 void api_list_newest_runs(struct route_call *call, struct api_instance *instance);

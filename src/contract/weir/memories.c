@@ -1,5 +1,4 @@
 /* memories: list, search, change and remove what agents remember of a workspace. */
-#include "base/log.h"
 #include "base/mem.h"
 #include "contract/weir/inner.h"
 #include "store/memory.h"
@@ -27,8 +26,8 @@ static bool take_workspace(struct api_request *request, struct str *ret) {
     if (!api_request_value(request, STR("workspace"), ret)) return false;
     if (ret->len == 0) *ret = own;
     if (!caller->all_workspaces && !str_equal(*ret, own)) {
-        api_refuse(request->call, 403, STR("FORBIDDEN"),
-                   "these memories belong to another workspace");
+        route_refuse(request->call, 403, STR("FORBIDDEN"),
+                     "these memories belong to another workspace");
         return false;
     }
     return memory_check_workspace(*ret, &e) || api_request_refuse(request, 422, "%s", e.text);
@@ -65,9 +64,7 @@ static struct memory_wait *wait_new(struct route_call *call) {
 static struct route_call *wait_end(struct memory_wait *wait, const struct err *failed) {
     wait->ask = NULL;
     if (!failed) return wait->call;
-    log_often(LOG_WARNING, "memory: %s", failed->text);
-    api_refuse(wait->call, 503, STR("STORE_UNAVAILABLE"),
-               "the store cannot do that now; try again later");
+    api_refuse_store(wait->call, "memory", failed);
     return NULL;
 }
 
@@ -180,7 +177,7 @@ static void on_removed(const struct memory_answer *answer, const struct err *fai
     struct route_json reply;
     if (!call) return;
     if (answer->count == 0) {
-        api_refuse(call, 404, STR("MEMORY_NOT_FOUND"), "there is no memory with this key");
+        route_refuse(call, 404, STR("MEMORY_NOT_FOUND"), "there is no memory with this key");
         return;
     }
     struct json_writer *json = route_json_object(&reply, KIB);

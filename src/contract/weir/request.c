@@ -13,7 +13,7 @@ bool api_request_refuse(struct api_request *request, int status, const char *for
     va_start(values, format);
     vsnprintf(text, sizeof(text), format, values);
     va_end(values);
-    api_refuse(request->call, status, STR("INVALID_INPUT"), "%s", text);
+    route_refuse(request->call, status, STR("INVALID_INPUT"), "%s", text);
     return false;
 }
 
@@ -104,8 +104,8 @@ static bool narrow(struct api_request *request, struct str name, bool all, struc
     if (!api_request_value(request, name, ret)) return false;
     bool asked = ret->len > 0;
     if (asked && !all && !str_equal(*ret, own)) {
-        api_refuse(request->call, 403, STR("FORBIDDEN"), "these belong to another " STR_FMT,
-                   STR_ARG(name));
+        route_refuse(request->call, 403, STR("FORBIDDEN"), "these belong to another " STR_FMT,
+                     STR_ARG(name));
         return false;
     }
     if (!asked) *ret = all ? (struct str){NULL, 0} : own;

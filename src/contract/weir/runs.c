@@ -66,11 +66,11 @@ static void get_reply(const struct get *get, int status) {
 }
 
 static void refuse_store(struct route_call *call, const struct err *failed) {
-    api_refuse(call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+    route_refuse(call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
 }
 
 static void refuse_ended(struct route_call *call) {
-    api_refuse(call, 409, STR("RUN_ENDED"), "this run has ended: there is nothing to cancel");
+    route_refuse(call, 409, STR("RUN_ENDED"), "this run has ended: there is nothing to cancel");
 }
 
 static void on_cancel(enum cancel_run_answer answer, const struct err *failed, void *ctx) {
@@ -109,7 +109,6 @@ static void get_answer(const struct err *failed, void *ctx) {
 
 static void get_run(struct route_call *call, struct api_instance *instance, bool cancels) {
     struct api_caller caller;
-    struct live_view view;
     uint64_t run;
     if (!api_identify(call, instance, &caller) || !api_run_id(call, &run)) return;
     struct get *get = MEM_NEW(struct get);
@@ -120,12 +119,7 @@ static void get_run(struct route_call *call, struct api_instance *instance, bool
     get->caller = caller;
     run_summary_init(&get->summary, run);
     route_watch(call, &get_watch, get);
-    bool whole = false;
-    if (directory_find(instance->directory, run, &view)) {
-        whole = run_summary_add_live(&get->summary, &view, instance->loop);
-        live_view_done(&view);
-    }
-    if (whole) {
+    if (run_summary_read_live(&get->summary, instance->directory, instance->loop)) {
         get_answer(NULL, get);
     } else {
         get->scan =
@@ -191,7 +185,7 @@ static void list_end(struct list_call *list) {
 
 static void list_refuse(struct list_call *list, const struct err *failed) {
     route_watch(list->call, NULL, NULL);
-    api_refuse(list->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+    route_refuse(list->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
     list_free(list);
 }
 
@@ -223,19 +217,14 @@ static uint64_t list_next(struct list_call *list) {
 /* List one run after another: from its journal if that is complete, otherwise from the
  * store. */
 static void list_go_on(struct list_call *list) {
+    struct api_instance *instance = list->instance;
     uint64_t run;
     while ((run = list_next(list))) {
-        struct live_view view;
         run_summary_done(&list->summary);
         run_summary_init(&list->summary, run);
-        bool whole = false;
-        if (directory_find(list->instance->directory, run, &view)) {
-            whole = run_summary_add_live(&list->summary, &view, list->instance->loop);
-            live_view_done(&view);
-        }
-        if (!whole) {
-            list->scan = run_scan_start(list->instance->loop, list->instance->store,
-                                        &list->summary, list_scanned, list);
+        if (!run_summary_read_live(&list->summary, instance->directory, instance->loop)) {
+            list->scan = run_scan_start(instance->loop, instance->store, &list->summary,
+                                        list_scanned, list);
             return;
         }
         write_run(&list->reply.w, &list->summary);
@@ -289,13 +278,13 @@ void api_list_runs(struct route_call *call, void *ctx) {
     bool allowed = api_may_see(&caller, list->workspace, list->user);
     if (list->session.len == 0 || !allowed) {
         if (allowed) {
-            api_refuse(
+            route_refuse(
                 call, 400, STR("INVALID_INPUT"),
                 "say whose runs: ?session_id=... (and user=, workspace= where the caller "
                 "may see several)");
         } else {
-            api_refuse(call, 403, STR("FORBIDDEN"),
-                       "these runs belong to another workspace or user");
+            route_refuse(call, 403, STR("FORBIDDEN"),
+                         "these runs belong to another workspace or user");
         }
         list_free(list);
         return;

@@ -163,7 +163,7 @@ static void on_head(const struct err *failed, void *ctx) {
     struct newest *newest = ctx;
     newest->scan = NULL;
     if (failed) {
-        api_refuse(newest->request.call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+        route_refuse(newest->request.call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
         return;
     }
     write_newest(newest);
@@ -171,23 +171,17 @@ static void on_head(const struct err *failed, void *ctx) {
     newest_go_on(newest);
 }
 
-/* False: it has left memory meanwhile, so the store has it. */
-static bool read_live(struct newest *newest, uint64_t run) {
-    struct live_view view;
-    if (!directory_find(newest->instance->directory, run, &view)) return false;
-    bool whole = run_summary_add_live(&newest->summary, &view, newest->instance->loop);
-    live_view_done(&view);
-    return whole;
-}
-
+/* One that has left memory meanwhile is in the store. */
 static void newest_go_on(struct newest *newest) {
+    struct api_instance *instance = newest->instance;
     for (; newest->next < newest->count; newest->next++) {
         uint64_t run = newest->runs[newest->next].id;
         run_summary_done(&newest->summary);
         run_summary_init(&newest->summary, run);
-        if (newest->stored[newest->next] || !read_live(newest, run)) {
-            newest->scan = run_head_start(newest->instance->loop, newest->instance->store,
-                                          &newest->summary, on_head, newest);
+        if (newest->stored[newest->next] ||
+            !run_summary_read_live(&newest->summary, instance->directory, instance->loop)) {
+            newest->scan = run_head_start(instance->loop, instance->store, &newest->summary,
+                                          on_head, newest);
             return;
         }
         write_newest(newest);
@@ -202,7 +196,7 @@ static void on_page(const struct run_list_page *page, const struct err *failed, 
     struct newest *newest = ctx;
     newest->ask = NULL;
     if (failed) {
-        api_refuse(newest->request.call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+        route_refuse(newest->request.call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
         return;
     }
     newest_merge(newest, page);

@@ -156,7 +156,8 @@ static void begin_replay(struct replay *replay, struct history *history) {
         run_leave(run, (struct leaving){.how = LEAVING_DETACHES}, STR_EMPTY);
         run_unref(run);
     } else {
-        api_refuse(replay->call, err_kinds[e.code].http_status, err_name(e.code), "%s", e.text);
+        route_refuse(replay->call, err_kinds[e.code].http_status, err_name(e.code), "%s",
+                     e.text);
     }
     history_unref(before);
     arena_free(arena);
@@ -171,7 +172,7 @@ static void on_history(struct history *history, const struct err *why, void *ctx
     if (history) {
         begin_replay(replay, history);
     } else {
-        api_refuse(replay->call, 503, STR("STORE_UNAVAILABLE"), "%s", why->text);
+        route_refuse(replay->call, 503, STR("STORE_UNAVAILABLE"), "%s", why->text);
     }
     history_unref(history);
 }
@@ -188,15 +189,15 @@ static void read_tape(void *ctx) {
 /* The reason may name a folder, so it is for the log. */
 static void refuse_tape(struct replay *replay) {
     if (replay->why.code == ERR_NOT_FOUND) {
-        api_refuse(replay->call, 409, STR("NOT_RECORDED"),
-                   "no call of this run was recorded: it ran before 'record' was set, was "
-                   "itself a replay, or its recordings were removed");
+        route_refuse(replay->call, 409, STR("NOT_RECORDED"),
+                     "no call of this run was recorded: it ran before 'record' was set, was "
+                     "itself a replay, or its recordings were removed");
         return;
     }
     log_warning("run %llu cannot be replayed: %s", (unsigned long long)replay->summary.run,
                 replay->why.text);
-    api_refuse(replay->call, 500, STR("RECORDING_UNREADABLE"),
-               "the recordings cannot be read; the log says why");
+    route_refuse(replay->call, 500, STR("RECORDING_UNREADABLE"),
+                 "the recordings cannot be read; the log says why");
 }
 
 static void on_tape(void *ctx) {
@@ -253,18 +254,18 @@ static void on_scanned(const struct err *failed, void *ctx) {
     const struct run_summary *summary = &replay->summary;
     replay->scan = NULL;
     if (failed) {
-        api_refuse(replay->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+        route_refuse(replay->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
     } else if (!summary->known ||
                !api_may_see(&replay->caller, summary->workspace, summary->user)) {
         late_refuse(&replay->late, replay->instance->loop, replay->call,
                     api_refuse_unknown_run_late, NULL);
     } else if (!summary->ended_ms) {
-        api_refuse(replay->call, 409, STR("RUN_NOT_ENDED"),
-                   "this run goes on; it can be replayed when it has ended");
+        route_refuse(replay->call, 409, STR("RUN_NOT_ENDED"),
+                     "this run goes on; it can be replayed when it has ended");
     } else if (summary->parent) {
-        api_refuse(replay->call, 409, STR("NOT_REPLAYABLE"),
-                   "this run began while another turn of its session waited for a tool; what "
-                   "its model was shown of that turn is not kept");
+        route_refuse(replay->call, 409, STR("NOT_REPLAYABLE"),
+                     "this run began while another turn of its session waited for a tool; what "
+                     "its model was shown of that turn is not kept");
     } else {
         replay_read(replay);
     }
@@ -273,13 +274,7 @@ static void on_scanned(const struct err *failed, void *ctx) {
 /* A run that goes on may not be in the store yet. */
 static void replay_look(struct replay *replay) {
     struct api_instance *instance = replay->instance;
-    struct live_view view;
-    bool whole = false;
-    if (directory_find(instance->directory, replay->summary.run, &view)) {
-        whole = run_summary_add_live(&replay->summary, &view, instance->loop);
-        live_view_done(&view);
-    }
-    if (whole) {
+    if (run_summary_read_live(&replay->summary, instance->directory, instance->loop)) {
         on_scanned(NULL, replay);
     } else {
         replay->scan = run_scan_start(instance->loop, instance->store, &replay->summary,
@@ -300,11 +295,11 @@ static bool take_pace(struct api_request *request, enum tape_pace *ret) {
 /* Recordings are the operator's: prompts and results stand in them, and a miss quotes them. */
 static bool may_replay(struct api_request *request, const struct tape *recorded) {
     if (!request->caller.all_users) {
-        api_refuse(
+        route_refuse(
             request->call, 403, STR("FORBIDDEN"),
             "recordings are for the operators of this weir, not for the token of one user");
     } else if (!recorded) {
-        api_refuse(
+        route_refuse(
             request->call, 409, STR("NO_RECORDINGS"),
             "this weir records nothing: start it with --record FOLDER, and what runs from "
             "then on can be replayed");

@@ -53,8 +53,8 @@ static bool take_owner(struct api_request *request, struct json body,
                                   "that the turn belongs to");
     if (!check_owner(request, ret)) return false;
     if (api_may_see(caller, ret->workspace, ret->user)) return true;
-    api_refuse(request->call, 403, STR("FORBIDDEN"),
-               "a turn cannot be begun for another workspace or user");
+    route_refuse(request->call, 403, STR("FORBIDDEN"),
+                 "a turn cannot be begun for another workspace or user");
     return false;
 }
 
@@ -152,7 +152,7 @@ static void report_started(const struct starting *starting, uint64_t run) {
 
 static void refuse_start(struct route_call *call, const struct err *why) {
     route_retry_after(call, why);
-    api_refuse(call, err_kinds[why->code].http_status, err_name(why->code), "%s", why->text);
+    route_refuse(call, err_kinds[why->code].http_status, err_name(why->code), "%s", why->text);
 }
 
 static void starting_look_up(struct starting *starting);
@@ -165,9 +165,9 @@ static bool starting_begin(struct starting *starting) {
     struct run *run = NULL;
     struct err e;
     if (session_has_pending(instance->sessions, &asked->name)) {
-        api_refuse(call, 409, STR("SESSION_WAITING"),
-                   "a turn of this session waits for a human; answer it first: GET "
-                   "/weir/v1/approvals");
+        route_refuse(call, 409, STR("SESSION_WAITING"),
+                     "a turn of this session waits for a human; answer it first: GET "
+                     "/weir/v1/approvals");
     } else if (run_start(instance->host, asked, &run, &e)) {
         report_started(starting, run_id(run));
         run_leave(run, (struct leaving){.how = LEAVING_DETACHES}, STR_EMPTY);
@@ -193,9 +193,10 @@ static void starting_on_key(const struct idempotency_lookup_result *result,
     route_watch(call, NULL, NULL);
     if (result->answer == IDEMPOTENCY_RUN) report_started(starting, result->run);
     if (result->answer == IDEMPOTENCY_OTHER)
-        api_refuse(call, 409, STR("IDEMPOTENCY_KEY_REUSED"),
-                   "this idempotency key was used for another request; send a new key, or the "
-                   "same body as then");
+        route_refuse(
+            call, 409, STR("IDEMPOTENCY_KEY_REUSED"),
+            "this idempotency key was used for another request; send a new key, or the "
+            "same body as then");
     if (result->answer == IDEMPOTENCY_FAILED) refuse_start(call, failed);
     starting_free(starting);
 }

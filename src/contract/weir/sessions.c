@@ -1,6 +1,5 @@
 /* sessions: list them, and erase one. */
 #include "store/sessions.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "contract/weir/inner.h"
 #include "session/waiting.h"
@@ -79,12 +78,6 @@ static void write_session(struct json_writer *json, const struct stored_session 
     json_close(json);
 }
 
-static void refuse_store(struct route_call *call, const struct err *failed) {
-    log_often(LOG_WARNING, "sessions: %s", failed->text);
-    api_refuse(call, 503, STR("STORE_UNAVAILABLE"),
-               "the store cannot do that now; try again later");
-}
-
 static void on_listed(const struct sessions_answer *answer, const struct err *failed,
                       void *ctx) {
     struct session_list *list = ctx;
@@ -92,7 +85,7 @@ static void on_listed(const struct sessions_answer *answer, const struct err *fa
     char cursor[CURSOR_BYTES];
     list->ask = NULL;
     if (failed) {
-        refuse_store(list->call, failed);
+        api_refuse_store(list->call, "sessions", failed);
         return;
     }
     struct json_writer *json = route_json_object(&reply, BODY_MAX_BYTES);
@@ -107,22 +100,12 @@ static void on_listed(const struct sessions_answer *answer, const struct err *fa
     route_json_reply(&reply, list->call, 200);
 }
 
-static struct str weir_sessions_keep(struct buf *names, struct str text) {
-    size_t at = names->len;
-    if (!text.at) return text; /* NULL: any */
-    buf_append(names, text);
-    return str_of(names->at + at, text.len);
-}
-
 static void list_start(struct route_call *call, struct api_instance *instance,
                        const struct sessions_filter *filter) {
     struct session_list *list = MEM_NEW(struct session_list);
-    size_t len = filter->workspace.len + filter->user.len + 1;
+    struct str *const names[] = {&list->filter.workspace, &list->filter.user};
     *list = (struct session_list){.call = call, .filter = *filter};
-    buf_init(&list->names, len);
-    (void)buf_room(&list->names, len); /* so that the views do not move */
-    list->filter.workspace = weir_sessions_keep(&list->names, filter->workspace);
-    list->filter.user = weir_sessions_keep(&list->names, filter->user);
+    buf_keep_texts(&list->names, names, ARRAY_LEN(names));
     route_watch(call, &list_watch, list);
     list->ask =
         sessions_list_start(instance->store, instance->loop, &list->filter, on_listed, list);
@@ -162,7 +145,7 @@ static void erasing_free(struct erasing *erasing) {
 static void end_busy(struct erasing *erasing, const char *why) {
     struct route_call *call = erasing->call;
     erasing_free(erasing);
-    if (call) api_refuse(call, 409, STR("SESSION_BUSY"), "%s", why);
+    if (call) route_refuse(call, 409, STR("SESSION_BUSY"), "%s", why);
 }
 
 static void report_erased(struct route_call *call, size_t runs) {
@@ -184,11 +167,11 @@ static void on_erased(const struct sessions_answer *answer, const struct err *fa
     if (!failed) {
         report_erased(call, answer->run_count);
     } else if (failed->code == ERR_NOT_FOUND) {
-        api_refuse(call, 404, STR("SESSION_NOT_FOUND"), "there is no such session");
+        route_refuse(call, 404, STR("SESSION_NOT_FOUND"), "there is no such session");
     } else if (failed->code == ERR_FAILED_PRECONDITION) {
-        api_refuse(call, 409, STR("SESSION_BUSY"), "%s; try again when it is", failed->text);
+        route_refuse(call, 409, STR("SESSION_BUSY"), "%s; try again when it is", failed->text);
     } else {
-        refuse_store(call, failed);
+        api_refuse_store(call, "sessions", failed);
     }
 }
 
@@ -230,15 +213,13 @@ static const struct route_watch erasing_watch = {.left = erasing_left};
 static void erase(struct route_call *call, struct api_instance *instance,
                   const struct session_name *name) {
     struct erasing *erasing = MEM_NEW(struct erasing);
-    size_t len = name->workspace.len + name->user.len + name->session.len + 1;
+    struct session_name *own = &erasing->name;
+    struct str *const names[] = {&own->workspace, &own->user, &own->session};
     struct err e;
     erasing->call = call;
     erasing->instance = instance;
-    buf_init(&erasing->names, len);
-    (void)buf_room(&erasing->names, len); /* so that the views do not move */
-    erasing->name = (struct session_name){weir_sessions_keep(&erasing->names, name->workspace),
-                                          weir_sessions_keep(&erasing->names, name->user),
-                                          weir_sessions_keep(&erasing->names, name->session)};
+    erasing->name = *name;
+    buf_keep_texts(&erasing->names, names, ARRAY_LEN(names));
     erasing->lease =
         (struct lease){.loop = instance->loop, .events = &lease_events, .ctx = erasing};
     route_watch(call, &erasing_watch, erasing);

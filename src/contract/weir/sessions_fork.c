@@ -107,7 +107,7 @@ static void fork_refuse(struct fork *fork, int status, const char *code, const c
     va_end(values);
     session_release(&fork->lease, NULL);
     fork_free(fork);
-    if (call) api_refuse(call, status, str_from(code), "%s", text);
+    if (call) route_refuse(call, status, str_from(code), "%s", text);
 }
 
 static void fork_refuse_store(struct fork *fork, const struct err *failed) {
@@ -376,12 +376,12 @@ static void on_fork_refused(const struct err *why, void *ctx) {
     fork_free(fork);
     if (!call) return;
     if (why->code == ERR_ABORTED) {
-        api_refuse(call, 409, STR("SESSION_EXISTS"),
-                   "a session of this name is being made, or a turn of it is running; choose "
-                   "another session_id");
+        route_refuse(call, 409, STR("SESSION_EXISTS"),
+                     "a session of this name is being made, or a turn of it is running; choose "
+                     "another session_id");
     } else {
-        api_refuse(call, err_kinds[why->code].http_status, err_name(why->code), "%s",
-                   why->text);
+        route_refuse(call, err_kinds[why->code].http_status, err_name(why->code), "%s",
+                     why->text);
     }
 }
 
@@ -438,8 +438,8 @@ static bool take_run(struct api_request *request, struct json body, uint64_t *re
     if (!run.len)
         return api_request_refuse(request, 422,
                                   "run is missing: the id of the last run that goes along");
-    api_refuse(request->call, 404, STR("RUN_NOT_FOUND"),
-               "there is no such run in this session");
+    route_refuse(request->call, 404, STR("RUN_NOT_FOUND"),
+                 "there is no such run in this session");
     return false;
 }
 

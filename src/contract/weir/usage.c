@@ -3,7 +3,6 @@
  * The store returns one sum for each workspace, agent, model and day; sums of the same group
  * are added up here. If calls did not report what they used, the sum says so. */
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "contract/weir/inner.h"
@@ -216,12 +215,10 @@ static const struct route_watch watch = {.left = on_over, .closed = on_over};
 
 static void refuse_failed(struct route_call *call, const struct err *failed) {
     if (failed->code == ERR_RESOURCE_EXHAUSTED) {
-        api_refuse(call, 422, STR("TOO_MUCH"), "ask for fewer days, or for one workspace");
+        route_refuse(call, 422, STR("TOO_MUCH"), "ask for fewer days, or for one workspace");
         return;
     }
-    log_often(LOG_WARNING, "usage: %s", failed->text);
-    api_refuse(call, 503, STR("STORE_UNAVAILABLE"),
-               "the store cannot do that now; try again later");
+    api_refuse_store(call, "usage", failed);
 }
 
 static void weir_usage_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
@@ -299,7 +296,7 @@ static bool take_workspace(struct api_request *request, struct store_load *load)
     if (!api_request_value(request, STR("workspace"), &load->workspace)) return false;
     bool asked = load->workspace.len > 0;
     if (asked && !caller->all_workspaces && !str_equal(load->workspace, own)) {
-        api_refuse(request->call, 403, STR("FORBIDDEN"), "this belongs to another workspace");
+        route_refuse(request->call, 403, STR("FORBIDDEN"), "this belongs to another workspace");
         return false;
     }
     load->all_workspaces = !asked && caller->all_workspaces;
