@@ -1,9 +1,7 @@
 #include "contract/agui/request.h"
 
 #include "base/id.h"
-#include "conversation/import.h"
-
-#include <string.h>
+#include "contract/request_reading.h"
 
 #define BACKGROUND_MAX_BYTES (16 * MIB)
 #define RUN_NAME_MAX_BYTES 256
@@ -18,26 +16,23 @@ static const struct str keys[KEYS] = {
 static const char *const once[] = {"threadId", "runId",  "messages", "tools",
                                    "state",    "resume", NULL};
 
-static bool too_large(struct err *e) {
-    return err_set(e, ERR_TOO_LARGE, "the request is larger than a turn may hold");
-}
-
-static bool take_text(struct json value, const char *name, struct arena *arena, struct str *ret,
-                      struct err *e) {
+static bool take_text(struct request_reading *reading, struct json value, const char *name,
+                      struct str *ret) {
     if (value.kind != JSON_STRING)
-        return err_set(e, ERR_INVALID_ARGUMENT, "%s must be a string, not %s", name,
+        return err_set(reading->e, ERR_INVALID_ARGUMENT, "%s must be a string, not %s", name,
                        json_kind_name(value.kind));
-    return json_str(value, arena, ret) || too_large(e);
+    return json_str(value, reading->arena, ret) || request_too_large(reading);
 }
 
-static bool take_names(const struct json *found, struct arena *arena, struct run_input *ret,
-                       struct err *e) {
-    if (!take_text(found[THREAD], "threadId", arena, &ret->thread, e) ||
-        !id_check("threadId", ret->thread, e) ||
-        !take_text(found[RUN], "runId", arena, &ret->run, e))
+static bool take_names(struct request_reading *reading, const struct json *found,
+                       struct run_input *ret) {
+    if (!take_text(reading, found[THREAD], "threadId", &ret->thread) ||
+        !id_check("threadId", ret->thread, reading->e) ||
+        !take_text(reading, found[RUN], "runId", &ret->run))
         return false;
     return ret->run.len <= RUN_NAME_MAX_BYTES ||
-           err_set(e, ERR_INVALID_ARGUMENT, "runId has more than %d bytes", RUN_NAME_MAX_BYTES);
+           err_set(reading->e, ERR_INVALID_ARGUMENT, "runId has more than %d bytes",
+                   RUN_NAME_MAX_BYTES);
 }
 
 /* --- the answer to an interrupt ----------------------------------------------------------- */
@@ -51,34 +46,33 @@ static void take_question(struct str id, struct guest_request *ret) {
 }
 
 /* The payload is the decision: words, or JSON in a form of session/decision.h. */
-static bool take_payload(struct json entry, struct arena *arena, struct str *ret,
-                         struct err *e) {
+static bool take_payload(struct request_reading *reading, struct json entry, struct str *ret) {
     struct json payload = json_find(entry, STR("payload"));
     if (json_is(json_find(entry, STR("status")), STR("cancelled"))) {
         *ret = STR("{\"decision\":\"refuse\"}");
         return true;
     }
     if (json_is_absent(payload))
-        return err_set(e, ERR_INVALID_ARGUMENT,
+        return err_set(reading->e, ERR_INVALID_ARGUMENT,
                        "resume[0].payload is missing; send {\"approved\":true}, "
                        "{\"approved\":false} or {\"decision\":\"edit\",\"args\":{...}}");
-    return (payload.kind == JSON_STRING ? json_str(payload, arena, ret)
-                                        : json_compact_copy(payload, arena, ret)) ||
-           too_large(e);
+    return (payload.kind == JSON_STRING ? json_str(payload, reading->arena, ret)
+                                        : json_compact_copy(payload, reading->arena, ret)) ||
+           request_too_large(reading);
 }
 
-static bool take_resume(struct json list, struct arena *arena, struct guest_request *ret,
-                        struct err *e) {
+static bool take_resume(struct request_reading *reading, struct json list,
+                        struct guest_request *ret) {
     struct json entry = json_at(list, 0);
     struct str id;
     if (json_is_absent(list) || (list.kind == JSON_ARRAY && json_count(list) == 0)) return true;
     if (list.kind != JSON_ARRAY || json_count(list) != 1)
-        return err_set(e, ERR_INVALID_ARGUMENT,
+        return err_set(reading->e, ERR_INVALID_ARGUMENT,
                        "resume must be an array of one answer: a run asks one question at a "
                        "time");
-    if (!take_text(json_find(entry, STR("interruptId")), "resume[0].interruptId", arena, &id,
-                   e) ||
-        !take_payload(entry, arena, &ret->text, e))
+    if (!take_text(reading, json_find(entry, STR("interruptId")), "resume[0].interruptId",
+                   &id) ||
+        !take_payload(reading, entry, &ret->text))
         return false;
     take_question(id, ret);
     ret->decides = true;
@@ -87,36 +81,28 @@ static bool take_resume(struct json list, struct arena *arena, struct guest_requ
 
 /* --- tools -------------------------------------------------------------------------------- */
 
-static bool read_tool(struct json from, size_t index, struct arena *arena,
-                      struct tool_offer *ret, struct err *e) {
+static bool take_tool(struct request_reading *reading, struct json from, size_t index,
+                      struct tool_offer *ret) {
     struct json description = json_find(from, STR("description"));
     struct json parameters = json_find(from, STR("parameters"));
     struct err why;
+    struct request_reading inner = {.arena = reading->arena, .e = &why};
     *ret = (struct tool_offer){.description = STR_EMPTY, .parameters = STR_EMPTY};
-    if (!take_text(json_find(from, STR("name")), "name", arena, &ret->name, &why) ||
+    if (!take_text(&inner, json_find(from, STR("name")), "name", &ret->name) ||
         (!json_is_absent(description) &&
-         !take_text(description, "description", arena, &ret->description, &why)))
-        return err_set(e, why.code, "tools[%zu].%s", index, why.text);
+         !take_text(&inner, description, "description", &ret->description)))
+        return err_set(reading->e, why.code, "tools[%zu].%s", index, why.text);
     return json_is_absent(parameters) ||
-           json_compact_copy(parameters, arena, &ret->parameters) || too_large(e);
+           json_compact_copy(parameters, reading->arena, &ret->parameters) ||
+           request_too_large(reading);
 }
 
-static bool take_tools(struct json list, struct arena *arena, struct guest_request *ret,
-                       struct err *e) {
-    struct json_reader reader = json_enter(list);
-    struct json item;
-    if (json_is_absent(list)) return true;
-    if (list.kind != JSON_ARRAY)
-        return err_set(e, ERR_INVALID_ARGUMENT, "tools must be an array, not %s",
+static bool take_tools(struct request_reading *reading, struct json list,
+                       struct guest_request *ret) {
+    if (!json_is_absent(list) && list.kind != JSON_ARRAY)
+        return err_set(reading->e, ERR_INVALID_ARGUMENT, "tools must be an array, not %s",
                        json_kind_name(list.kind));
-    struct tool_offer *tools = arena_alloc(arena, (json_count(list) + 1) * sizeof(*tools));
-    if (!tools) return too_large(e);
-    for (size_t i = 0; json_next_item(&reader, &item); i++) {
-        if (!read_tool(item, i, arena, &tools[i], e)) return false;
-        ret->tool_count = i + 1;
-    }
-    ret->tools = tools;
-    return true;
+    return request_take_tool_list(reading, list, take_tool, ret);
 }
 
 /* --- what the application says ------------------------------------------------------------ */
@@ -142,8 +128,8 @@ static void write_background(const struct json *found, struct buf *out) {
 }
 
 /* {"metadata":{"state":...,"context":...,"forwardedProps":...}} */
-static bool take_extras(const struct json *found, struct arena *arena, struct str *ret,
-                        struct err *e) {
+static bool take_extras(struct request_reading *reading, const struct json *found,
+                        struct str *ret) {
     static const enum key parts[] = {STATE, CONTEXT, FORWARDED};
     struct buf out;
     buf_init(&out, BACKGROUND_MAX_BYTES);
@@ -159,46 +145,30 @@ static bool take_extras(const struct json *found, struct arena *arena, struct st
     }
     json_close(&json);
     json_close(&json);
-    bool fits = count == 0 || (buf_ok(&out) && arena_str(arena, buf_str(&out), ret));
+    bool fits = count == 0 || (buf_ok(&out) && arena_str(reading->arena, buf_str(&out), ret));
     buf_done(&out);
-    return fits || too_large(e);
+    return fits || request_too_large(reading);
 }
 
 /* --- messages ----------------------------------------------------------------------------- */
 
-static bool precede(struct str background, struct import *import, struct arena *arena) {
-    struct str text;
-    if (!background.len) return true;
-    struct message *messages = arena_alloc(arena, (import->count + 1) * sizeof(struct message));
-    if (!messages || !arena_str(arena, background, &text)) return false;
-    messages[0] = (struct message){.role = MESSAGE_SYSTEM, .text = text};
-    memcpy(messages + 1, import->messages, import->count * sizeof(struct message));
-    *import = (struct import){messages, import->count + 1};
-    return true;
-}
-
-static bool take_messages(const struct json *found, struct arena *arena,
-                          struct guest_request *ret, struct err *e) {
+static bool take_messages(struct request_reading *reading, const struct json *found,
+                          struct guest_request *ret) {
     struct import import;
     struct buf background;
-    if (!import_read_agui(found[MESSAGES], arena, &import, e)) {
-        if (e->code == ERR_RESOURCE_EXHAUSTED) e->code = ERR_TOO_LARGE;
-        return false;
-    }
+    struct str first = STR_EMPTY;
+    bool reads = import_read_agui(found[MESSAGES], reading->arena, &import, reading->e);
     buf_init(&background, BACKGROUND_MAX_BYTES);
     write_background(found, &background);
-    bool fits = buf_ok(&background) && precede(buf_str(&background), &import, arena);
+    bool fits = buf_ok(&background) && arena_str(reading->arena, buf_str(&background), &first);
     buf_done(&background);
-    if (!fits) return too_large(e);
-    const struct message *last = &import.messages[import.count - 1];
-    if (last->role == MESSAGE_USER) ret->text = last->text;
-    ret->messages = import.messages;
-    ret->message_count = import.count;
-    return true;
+    if (reads && !fits) return request_too_large(reading);
+    return request_take_conversation(reading, reads, &import, first, ret);
 }
 
 bool run_input_parse(struct str body, struct arena *arena, struct run_input *ret,
                      struct guest_request *ret_request, struct err *e) {
+    struct request_reading reading = {.arena = arena, .e = e};
     struct json whole, found[KEYS];
     *ret_request = (struct guest_request){.brought = BROUGHT_WHOLE, .streams = true};
     if (!json_read(body, &whole, e)) return false;
@@ -207,12 +177,12 @@ bool run_input_parse(struct str body, struct arena *arena, struct run_input *ret
                        json_kind_name(whole.kind));
     if (!json_check_once(whole, once, e)) return false;
     json_find_each(whole, keys, KEYS, found);
-    if (!take_names(found, arena, ret, e) ||
-        !take_resume(found[RESUME], arena, ret_request, e) ||
-        !take_tools(found[TOOLS], arena, ret_request, e) ||
-        !take_extras(found, arena, &ret_request->extras, e))
+    if (!take_names(&reading, found, ret) ||
+        !take_resume(&reading, found[RESUME], ret_request) ||
+        !take_tools(&reading, found[TOOLS], ret_request) ||
+        !take_extras(&reading, found, &ret_request->extras))
         return false;
     ret_request->session = ret->thread;
     ret->has_state = found[STATE].kind == JSON_OBJECT;
-    return ret_request->decides || take_messages(found, arena, ret_request, e);
+    return ret_request->decides || take_messages(&reading, found, ret_request);
 }

@@ -1,44 +1,9 @@
 #include "contract/openai/request.h"
 
 #include "base/id.h"
-#include "conversation/import.h"
 #include "schema/schema.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 #define SHOWN_BYTES 80
-
-bool request_refuse(struct request_reading *reading, const char *param, const char *format,
-                    ...) {
-    char text[ERR_TEXT_BYTES];
-    va_list values;
-    va_start(values, format);
-    vsnprintf(text, sizeof(text), format, values);
-    va_end(values);
-    reading->param = str_from(param);
-    return err_set(reading->e, ERR_INVALID_ARGUMENT, "%s: %s", param, text);
-}
-
-bool request_too_large(struct request_reading *reading) {
-    return err_set(reading->e, ERR_TOO_LARGE, "the request is larger than a turn may hold");
-}
-
-bool request_take_text(struct request_reading *reading, struct json value, const char *param,
-                       struct str *ret) {
-    if (json_is_absent(value)) return true;
-    if (value.kind != JSON_STRING)
-        return request_refuse(reading, param, "must be a string, not %s",
-                              json_kind_name(value.kind));
-    return json_str(value, reading->arena, ret) || request_too_large(reading);
-}
-
-bool request_take_bool(struct request_reading *reading, struct json value, const char *param,
-                       bool *ret) {
-    if (json_is_absent(value) || json_bool(value, ret)) return true;
-    return request_refuse(reading, param, "must be true or false, not %s",
-                          json_kind_name(value.kind));
-}
 
 bool request_read_body(struct request_reading *reading, struct str text,
                        const char *const *keys, struct json *ret) {
@@ -48,17 +13,6 @@ bool request_read_body(struct request_reading *reading, struct str text,
     if (ret->kind == JSON_OBJECT) return json_check_once(*ret, keys, reading->e);
     return err_set(reading->e, ERR_MALFORMED, "the body must be a JSON object, not %s",
                    json_kind_name(ret->kind));
-}
-
-bool request_take_options(struct request_reading *reading, struct json body,
-                          const struct caller_option *table, size_t count,
-                          struct guest_request *ret) {
-    const char *name = "";
-    if (caller_options_take(table, count, body, reading->arena, &ret->options, &name,
-                            reading->e))
-        return true;
-    reading->param = str_from(name);
-    return false;
 }
 
 /* --- the shape of the answer -------------------------------------------------------------- */
@@ -98,11 +52,12 @@ bool request_take_format(struct request_reading *reading, struct json value, con
 
 /* --- tools -------------------------------------------------------------------------------- */
 
-static bool take_tool(struct request_reading *reading, struct json value,
+static bool take_tool(struct request_reading *reading, struct json value, size_t index,
                       struct tool_offer *ret) {
     struct json type = json_find(value, STR("type"));
     struct json holder = json_find(value, STR("function"));
     struct json parameters;
+    (void)index;
     if (value.kind != JSON_OBJECT || !json_is(type, STR("function")))
         return request_refuse(reading, "tools",
                               "only tools of the type \"function\" can be brought; what the "
@@ -121,27 +76,6 @@ static bool take_tool(struct request_reading *reading, struct json value,
             reading, "tools", "the parameters of '" STR_FMT "' must be an object, not %s",
             STR_ARG(str_head(ret->name, SHOWN_BYTES)), json_kind_name(parameters.kind));
     ret->parameters = parameters.raw;
-    return true;
-}
-
-static bool take_tool_list(struct request_reading *reading, struct json tools,
-                           struct guest_request *ret) {
-    struct json_reader reader = json_enter(tools);
-    struct json tool;
-    if (json_is_absent(tools)) return true;
-    if (tools.kind != JSON_ARRAY)
-        return request_refuse(reading, "tools", "must be an array, not %s",
-                              json_kind_name(tools.kind));
-    size_t count = json_count(tools);
-    struct tool_offer *list =
-        arena_alloc(reading->arena, (count + 1) * sizeof(struct tool_offer));
-    if (!list) return request_too_large(reading);
-    for (size_t i = 0; json_next_item(&reader, &tool); i++) {
-        if (!take_tool(reading, tool, &list[i])) return false;
-    }
-    ret->args_as_text = true;
-    ret->tools = list;
-    ret->tool_count = count;
     return true;
 }
 
@@ -168,7 +102,9 @@ static bool take_choice(struct request_reading *reading, struct json choice,
 
 bool request_take_tools(struct request_reading *reading, struct json tools, struct json choice,
                         struct guest_request *ret) {
-    return take_tool_list(reading, tools, ret) && take_choice(reading, choice, ret);
+    ret->args_as_text = !json_is_absent(tools);
+    return request_take_tool_list(reading, tools, take_tool, ret) &&
+           take_choice(reading, choice, ret);
 }
 
 /* --- metadata ----------------------------------------------------------------------------- */
