@@ -2,43 +2,7 @@
 
 #include "base/clock.h"
 #include "provider/dialect.h"
-#include "turn/guarded.h"
 #include "wire/moment.h"
-
-#define CANCELLED_STATUS 499
-
-/* What is not listed is a 500. */
-static const struct {
-    enum err_code code;
-    struct message_error error;
-} by_code[] = {
-    {ERR_MALFORMED, {400, false}},
-    {ERR_INVALID_ARGUMENT, {400, false}},
-    {ERR_OUT_OF_RANGE, {400, false}},
-    {ERR_UNIMPLEMENTED, {400, false}},
-    {ERR_UNAUTHENTICATED, {401, false}},
-    {ERR_PERMISSION_DENIED, {403, false}},
-    {ERR_NOT_FOUND, {404, false}},
-    {ERR_ABORTED, {409, true}},
-    {ERR_ALREADY_EXISTS, {409, true}},
-    {ERR_FAILED_PRECONDITION, {409, false}},
-    {ERR_TOO_LARGE, {413, false}},
-    {ERR_RESOURCE_EXHAUSTED, {429, true}},
-    {ERR_CANCELLED, {CANCELLED_STATUS, false}},
-    {ERR_UNAVAILABLE, {503, true}},
-    {ERR_OUT_OF_MEMORY, {503, true}},
-    {ERR_DEADLINE_EXCEEDED, {504, true}},
-};
-
-/* Where the request is at fault although its run began. */
-static const struct {
-    struct str reason;
-    struct message_error error;
-} by_reason[] = {
-    {STR_INIT(MODEL_CANNOT_CARRY), {400, false}}, {STR_INIT(MODEL_CONTEXT), {400, false}},
-    {STR_INIT("UNKNOWN_CALL"), {400, false}},     {STR_INIT("ANSWERED_CALL"), {400, false}},
-    {STR_INIT(GUARDRAIL_BLOCKED), {403, false}},  {STR_INIT("BUDGET"), {429, false}},
-};
 
 static const struct {
     int status;
@@ -49,26 +13,6 @@ static const struct {
     {429, STR_INIT("rate_limit_error")},     {503, STR_INIT("overloaded_error")},
     {504, STR_INIT("timeout_error")},
 };
-
-struct message_error message_error_of_code(enum err_code code) {
-    for (size_t i = 0; i < ARRAY_LEN(by_code); i++) {
-        if (by_code[i].code == code) return by_code[i].error;
-    }
-    return (struct message_error){500, false};
-}
-
-struct message_error message_error_of_failure(enum err_code code, struct str reason,
-                                              bool acted) {
-    for (size_t i = 0; i < ARRAY_LEN(by_reason); i++) {
-        if (str_equal(reason, by_reason[i].reason)) return by_reason[i].error;
-    }
-    struct message_error error = message_error_of_code(code);
-    bool by_caller =
-        error.status < 500 && code != ERR_RESOURCE_EXHAUSTED && code != ERR_CANCELLED;
-    if (by_caller) error = (struct message_error){500, false};
-    if (acted) error.retry = false;
-    return error;
-}
 
 struct str message_error_sentence(struct str reason, struct str message) {
     if (!str_equal(reason, STR(MODEL_CONTEXT))) return message;
@@ -95,16 +39,15 @@ void message_error_write(int status, struct str message, struct buf *out) {
     json_close(&json);
 }
 
-void message_error_answer(struct route_call *call, struct message_error error,
+void message_error_answer(struct route_call *call, struct api_failure error,
                           struct str message) {
-    route_field(call, STR("x-should-retry"), error.retry ? STR("true") : STR("false"));
-    if (error.status == 503) route_field(call, STR("retry-after"), STR("1"));
+    api_failure_fields(call, &error);
     route_fail(call, &(struct route_failure){error.status, STR_EMPTY, message, STR_EMPTY});
 }
 
 void message_error_of_request(struct route_call *call, const struct err *why) {
     route_retry_after(call, why);
-    message_error_answer(call, message_error_of_code(why->code), err_text(why));
+    message_error_answer(call, api_failure_of_code(why->code), err_text(why));
 }
 
 void message_error_rated(struct route_call *call, const struct rate_room *room,

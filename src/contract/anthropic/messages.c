@@ -118,7 +118,7 @@ static void message_reply(struct message_turn *turn, const struct event *last) {
         route_reply(turn->base.http.call, 200, STR("application/json"), buf_str(&body));
     } else {
         message_error_answer(
-            turn->base.http.call, (struct message_error){500, false},
+            turn->base.http.call, (struct api_failure){.status = 500},
             STR("the answer is larger than a response may be; read it as a stream"));
     }
     buf_done(&body);
@@ -130,13 +130,13 @@ static void whole_project(const struct event *event, enum close_frame frame, voi
     if (frame == FRAME_REPLY) message_reply(turn, event);
 }
 
-static struct message_error failure_of(enum close_cause cause, enum err_code status,
-                                       const struct event *last, struct str *ret_message) {
+static struct api_failure failure_of(enum close_cause cause, enum err_code status,
+                                     const struct event *last, struct str *ret_message) {
     struct str reason;
     enum err_code code = guest_turn_failure(cause, status, last, &reason, ret_message);
     *ret_message = message_error_sentence(reason, *ret_message);
-    return message_error_of_failure(code, reason,
-                                    last && last->kind == EVENT_FAILED && last->failed.acted);
+    return api_failure_of_run(code, reason,
+                              last && last->kind == EVENT_FAILED && last->failed.acted);
 }
 
 static void whole_ended(struct close_ending ending, enum close_cause cause,
@@ -149,7 +149,7 @@ static void whole_ended(struct close_ending ending, enum close_cause cause,
     if (completion_is_filtered(last)) {
         message_reply(turn, last);
     } else {
-        struct message_error error = failure_of(cause, ending.status, last, &message);
+        struct api_failure error = failure_of(cause, ending.status, last, &message);
         message_error_answer(turn->base.http.call, error, message);
     }
 }
@@ -241,7 +241,7 @@ static void events_ended(struct close_ending ending, enum close_cause cause,
         return;
     }
     if (cause != CAUSE_FINISHED && !completion_is_filtered(last)) {
-        struct message_error error = failure_of(cause, ending.status, last, &message);
+        struct api_failure error = failure_of(cause, ending.status, last, &message);
         buf_init(&data, 6 * message.len + KIB);
         message_error_write(error.status, message, &data);
         route_sse_event(turn->base.http.call, STR("error"), STR_EMPTY, buf_str(&data));
@@ -297,7 +297,7 @@ static void form_refuse_for(struct guest_turn *base, enum guest_refusal why) {
                      "it at /weir/v1/approvals, where each has an id"),
         [GUEST_NO_QUESTION] = STR_INIT("no run of this session waits for an answer"),
     };
-    message_error_answer(base->http.call, (struct message_error){409, false}, texts[why]);
+    message_error_answer(base->http.call, (struct api_failure){.status = 409}, texts[why]);
 }
 
 static void form_ask_again(struct guest_turn *base, const struct event *question) {
@@ -376,7 +376,7 @@ void messages_count_tokens(struct route_call *call, void *ctx) {
         buf_printf(&body, "{\"input_tokens\":%lld}", (long long)tokens);
         route_reply(call, 200, STR("application/json"), buf_str(&body));
     } else {
-        message_error_answer(call, message_error_of_code(e.code), err_text(&e));
+        message_error_answer(call, api_failure_of_code(e.code), err_text(&e));
     }
     arena_free(arena);
 }

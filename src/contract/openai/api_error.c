@@ -1,68 +1,5 @@
 #include "contract/openai/api_error.h"
 
-#include "provider/dialect.h"
-
-#define INVALID STR_INIT("invalid_request_error")
-#define SERVER STR_INIT("server_error")
-#define CANCELLED_STATUS 499
-
-/* By code of an error. What is not listed is a 500. */
-static const struct row {
-    enum err_code code;
-    struct api_error refusal;
-} rows[] = {
-    {ERR_MALFORMED, {400, INVALID, STR_INIT("invalid_json"), false}},
-    {ERR_INVALID_ARGUMENT, {400, INVALID, STR_INIT("invalid_value"), false}},
-    {ERR_OUT_OF_RANGE, {400, INVALID, STR_INIT("invalid_value"), false}},
-    {ERR_UNIMPLEMENTED, {400, INVALID, STR_INIT("unsupported_value"), false}},
-    {ERR_UNAUTHENTICATED, {401, INVALID, STR_INIT("invalid_api_key"), false}},
-    {ERR_PERMISSION_DENIED, {403, INVALID, STR_INIT("permission_denied"), false}},
-    {ERR_NOT_FOUND, {404, INVALID, STR_INIT("not_found"), false}},
-    {ERR_ABORTED, {409, INVALID, STR_INIT("session_busy"), true}},
-    {ERR_ALREADY_EXISTS, {409, INVALID, STR_INIT("conflict"), true}},
-    {ERR_FAILED_PRECONDITION, {409, INVALID, STR_INIT("session_waiting"), false}},
-    {ERR_TOO_LARGE, {413, INVALID, STR_INIT("request_too_large"), false}},
-    {ERR_RESOURCE_EXHAUSTED,
-     {429, STR_INIT("rate_limit_error"), STR_INIT("rate_limit_exceeded"), true}},
-    {ERR_CANCELLED, {CANCELLED_STATUS, SERVER, STR_INIT("cancelled"), false}},
-    {ERR_UNAVAILABLE, {503, SERVER, STR_INIT("unavailable"), true}},
-    {ERR_OUT_OF_MEMORY, {503, SERVER, STR_INIT("unavailable"), true}},
-    {ERR_DEADLINE_EXCEEDED, {504, SERVER, STR_INIT("timeout"), true}},
-};
-
-/* By the reason of a run that failed: mostly the request is at fault. */
-static const struct {
-    struct str reason;
-    struct api_error refusal;
-} reasons[] = {
-    {STR_INIT(MODEL_CANNOT_CARRY), {400, INVALID, STR_INIT("unsupported_content"), false}},
-    {STR_INIT(MODEL_CONTEXT), {400, INVALID, STR_INIT(CONTEXT_LENGTH_EXCEEDED), false}},
-    {STR_INIT("UNKNOWN_CALL"), {400, INVALID, STR_INIT("unknown_call"), false}},
-    {STR_INIT("ANSWERED_CALL"), {400, INVALID, STR_INIT("answered_call"), false}},
-    {STR_INIT("BUDGET"),
-     {429, STR_INIT("insufficient_quota"), STR_INIT("insufficient_quota"), false}},
-};
-
-struct api_error api_error_of_code(enum err_code code) {
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (rows[i].code == code) return rows[i].refusal;
-    }
-    return (struct api_error){500, SERVER, STR("internal_error"), false};
-}
-
-/* A run asked models and called tools, so it is only repeated where neither was of use. */
-struct api_error api_error_of_failure(enum err_code code, struct str reason, bool acted) {
-    for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
-        if (str_equal(reason, reasons[i].reason)) return reasons[i].refusal;
-    }
-    struct api_error refusal = api_error_of_code(code);
-    bool by_caller =
-        refusal.status < 500 && code != ERR_RESOURCE_EXHAUSTED && code != ERR_CANCELLED;
-    if (by_caller) refusal = (struct api_error){500, SERVER, STR("internal_error"), false};
-    if (acted) refusal.retry = false;
-    return refusal;
-}
-
 static void member_or_null(struct json_writer *json, const char *key, struct str text) {
     if (text.len) {
         json_member_str(json, key, text);
@@ -71,7 +8,7 @@ static void member_or_null(struct json_writer *json, const char *key, struct str
     }
 }
 
-void api_error_write(struct json_writer *json, const struct api_error *refusal,
+void api_error_write(struct json_writer *json, const struct api_failure *refusal,
                      struct str message, struct str param) {
     json_open_object(json);
     json_member_str(json, "message", message);
@@ -81,26 +18,26 @@ void api_error_write(struct json_writer *json, const struct api_error *refusal,
     json_close(json);
 }
 
-void api_error_answer(struct route_call *call, const struct api_error *refusal,
+void api_error_answer(struct route_call *call, const struct api_failure *refusal,
                       struct str message, struct str param) {
     struct buf quoted;
     buf_init(&quoted, 4 * KIB);
     if (param.len) json_put_str(&quoted, param);
-    route_field(call, STR("x-should-retry"), refusal->retry ? STR("true") : STR("false"));
-    if (refusal->status == 503) route_field(call, STR("retry-after"), STR("1"));
+    api_failure_fields(call, refusal);
     route_fail(call, &(struct route_failure){refusal->status, refusal->code, message,
                                              buf_str(&quoted)});
     buf_done(&quoted);
 }
 
 void api_error_of_request(struct route_call *call, const struct err *why, struct str param) {
-    struct api_error refusal = api_error_of_code(why->code);
+    struct api_failure refusal = api_failure_of_code(why->code);
     route_retry_after(call, why);
     api_error_answer(call, &refusal, err_text(why), param);
 }
 
 void api_error_of_model(struct route_call *call, const struct err *why) {
-    static const struct api_error unknown = {404, INVALID, STR_INIT("model_not_found"), false};
+    static const struct api_failure unknown = {404, STR_INIT(API_FAILURE_INVALID),
+                                               STR_INIT("model_not_found"), false};
     api_error_answer(call, &unknown, err_text(why), STR("model"));
 }
 
@@ -141,7 +78,7 @@ void api_error_rated(struct route_call *call, const struct rate_room *room,
 static struct str type_of(const struct route_failure *failure) {
     if (str_equal(failure->code, STR("insufficient_quota"))) return STR("insufficient_quota");
     if (failure->status == 429) return STR("rate_limit_error");
-    return failure->status < 500 ? (struct str)INVALID : (struct str)SERVER;
+    return failure->status < 500 ? STR(API_FAILURE_INVALID) : STR(API_FAILURE_SERVER);
 }
 
 /* The server's own codes are in capitals, and OpenAI's are not. */

@@ -41,15 +41,15 @@ void api_turn_refuse_for(struct guest_turn *base, enum guest_refusal why) {
                                STR_INIT("no run of this session waits with this approval "
                                         "request: it was answered, or the run is over")},
     };
-    const struct api_error error = {409, STR("invalid_request_error"), refusals[why].code,
-                                    false};
+    const struct api_failure error = {409, STR("invalid_request_error"), refusals[why].code,
+                                      false};
     api_error_answer(base->http.call, &error, refusals[why].message, STR_EMPTY);
 }
 
 void api_turn_refuse_as(struct api_turn *turn, int status, struct str code, struct str message,
                         struct str param) {
     struct http_turn *http = &turn->base.http;
-    const struct api_error error = {status, STR("invalid_request_error"), code, false};
+    const struct api_failure error = {status, STR("invalid_request_error"), code, false};
     route_watch(http->call, NULL, NULL);
     api_error_answer(http->call, &error, message, param);
     http_turn_end(http);
@@ -84,20 +84,20 @@ bool api_turn_note(struct api_turn *turn, const struct event *event) {
     return !hidden && completion_note(&turn->completion, event);
 }
 
-struct api_error api_turn_failure(enum close_cause cause, enum err_code status,
-                                  const struct event *last, struct str *ret_message) {
+struct api_failure api_turn_failure(enum close_cause cause, enum err_code status,
+                                    const struct event *last, struct str *ret_message) {
     if (last && last->kind == EVENT_FAILED) {
         *ret_message = last->failed.message;
-        return api_error_of_failure(last->failed.code, last->failed.reason, last->failed.acted);
+        return api_failure_of_run(last->failed.code, last->failed.reason, last->failed.acted);
     }
     if (last && last->kind == EVENT_CANCELLED) {
         *ret_message = last->cancelled.message;
-        return api_error_of_code(ERR_CANCELLED);
+        return api_failure_of_code(ERR_CANCELLED);
     }
     *ret_message = STR("the answer was cut short");
-    if (cause != CAUSE_STOPPING) return api_error_of_code(status);
+    if (cause != CAUSE_STOPPING) return api_failure_of_code(status);
     *ret_message = STR("the answer was cut short: the server stops");
-    return api_error_of_code(ERR_UNAVAILABLE);
+    return api_failure_of_code(ERR_UNAVAILABLE);
 }
 
 bool api_turn_ends_filtered(struct api_turn *turn, enum err_code status, enum close_cause cause,
@@ -107,7 +107,7 @@ bool api_turn_ends_filtered(struct api_turn *turn, enum err_code status, enum cl
     http_turn_leave_run(http, cause);
     if (http->gone) return false;
     if (completion_is_filtered(last)) return true;
-    struct api_error error = api_turn_failure(cause, status, last, &message);
+    struct api_failure error = api_turn_failure(cause, status, last, &message);
     api_error_answer(http->call, &error, message, STR_EMPTY);
     return false;
 }

@@ -49,8 +49,8 @@ void api_turn_refuse_as(struct api_turn *turn, int status, struct str code, stru
 bool api_turn_note(struct api_turn *turn, const struct event *event);
 
 /* How a run's end without an answer is shown. `last` is NULL if the cause was outside it. */
-struct api_error api_turn_failure(enum close_cause cause, enum err_code status,
-                                  const struct event *last, struct str *ret_message);
+struct api_failure api_turn_failure(enum close_cause cause, enum err_code status,
+                                    const struct event *last, struct str *ret_message);
 
 /* A whole answer ends without success. True: the content filter cut it, and what there is of it is
  * the answer. False: its caller has left, or has been answered with the error. */

@@ -294,7 +294,7 @@ static void chunks_project_texts(struct str texts, size_t count, void *ctx) {
 static void chunks_fail(struct api_turn *turn, enum close_cause cause, enum err_code status,
                         const struct event *last) {
     struct str message;
-    struct api_error refusal = api_turn_failure(cause, status, last, &message);
+    struct api_failure refusal = api_turn_failure(cause, status, last, &message);
     struct route_json out;
     struct json_writer *json = route_json_object(&out, 6 * message.len + KIB);
     json_key(json, STR("error"));

@@ -116,9 +116,9 @@ static void media_reply(struct media_answer *answer, struct str model) {
 }
 
 static void media_fail(struct media_answer *answer, const struct reply_event *event) {
-    struct api_error error = event->code == ERR_NOT_FOUND
-                                 ? api_error_of_code(ERR_NOT_FOUND)
-                                 : api_error_of_failure(event->code, event->reason, false);
+    struct api_failure error = event->code == ERR_NOT_FOUND
+                                   ? api_failure_of_code(ERR_NOT_FOUND)
+                                   : api_failure_of_run(event->code, event->reason, false);
     api_error_answer(answer->call, &error, event->text, STR_EMPTY);
 }
 

@@ -283,7 +283,7 @@ static void events_project_texts(struct str texts, size_t count, void *ctx) {
 static void events_fail(struct api_turn *turn, enum close_cause cause, enum err_code status) {
     struct responding *own = responding_of(turn);
     struct str message;
-    struct api_error error = api_turn_failure(cause, status, NULL, &message);
+    struct api_failure error = api_turn_failure(cause, status, NULL, &message);
     own->response.out = route_sse_out(turn->base.http.call);
     if (!own->response.out) return;
     size_t begin = own->response.out->len;

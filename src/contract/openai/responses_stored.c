@@ -66,8 +66,8 @@ static void input_reply(struct api_turn *turn) {
 
 /* A run that could not be cancelled and has not ended is in another process. */
 static void refuse_elsewhere(struct api_turn *turn) {
-    static const struct api_error error = {409, STR_INIT("invalid_request_error"),
-                                           STR_INIT("response_elsewhere"), false};
+    static const struct api_failure error = {409, STR_INIT("invalid_request_error"),
+                                             STR_INIT("response_elsewhere"), false};
     api_error_answer(
         turn->base.http.call, &error,
         STR("another replica works on this response, and it was not cancelled; ask "
@@ -170,7 +170,7 @@ static void stored_ended(struct close_ending ending, enum close_cause cause,
         responding_reply(turn, last);
         return;
     }
-    struct api_error error = api_turn_failure(cause, ending.status, NULL, &message);
+    struct api_failure error = api_turn_failure(cause, ending.status, NULL, &message);
     api_error_answer(turn->base.http.call, &error, message, STR_EMPTY);
 }
 

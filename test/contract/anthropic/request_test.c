@@ -103,16 +103,16 @@ static void each_failure_has_its_status_and_says_whether_to_try_again(void **sta
         {ERR_UNAVAILABLE, 503, true},       {ERR_DATA_LOSS, 500, false},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct message_error error = message_error_of_code(cases[i].code);
+        struct api_failure error = api_failure_of_code(cases[i].code);
         assert_int_equal(error.status, cases[i].status);
         assert_int_equal(error.retry, cases[i].retry);
     }
-    struct message_error error = message_error_of_failure(ERR_UNAVAILABLE, STR("X"), true);
+    struct api_failure error = api_failure_of_run(ERR_UNAVAILABLE, STR("X"), true);
     assert_int_equal(error.status, 503);
     assert_false(error.retry); /* it acted */
-    error = message_error_of_failure(ERR_INVALID_ARGUMENT, STR("MODEL_ERROR"), false);
+    error = api_failure_of_run(ERR_INVALID_ARGUMENT, STR("MODEL_ERROR"), false);
     assert_int_equal(error.status, 500); /* not the caller's */
-    error = message_error_of_failure(ERR_INVALID_ARGUMENT, STR("UNKNOWN_CALL"), false);
+    error = api_failure_of_run(ERR_INVALID_ARGUMENT, STR("UNKNOWN_CALL"), false);
     assert_int_equal(error.status, 400);
 }
 

@@ -28,7 +28,7 @@ static const struct {
 static void each_code_has_its_status_type_and_name(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
-        struct api_error error = api_error_of_code(requests[i].code);
+        struct api_failure error = api_failure_of_code(requests[i].code);
         assert_int_equal(error.status, requests[i].status);
         assert_str(error.type, requests[i].type);
         assert_str(error.code, requests[i].name);
@@ -38,26 +38,25 @@ static void each_code_has_its_status_type_and_name(void **state) {
 
 static void a_run_that_fails_is_the_servers_fault_unless_it_says_otherwise(void **state) {
     (void)state;
-    assert_int_equal(api_error_of_failure(ERR_INVALID_ARGUMENT, STR("X"), false).status, 500);
+    assert_int_equal(api_failure_of_run(ERR_INVALID_ARGUMENT, STR("X"), false).status, 500);
     assert_int_equal(
-        api_error_of_failure(ERR_INVALID_ARGUMENT, STR("MODEL_CANNOT_CARRY"), false).status,
-        400);
+        api_failure_of_run(ERR_INVALID_ARGUMENT, STR("MODEL_CANNOT_CARRY"), false).status, 400);
     assert_int_equal(
-        api_error_of_failure(ERR_INVALID_ARGUMENT, STR("UNKNOWN_CALL"), false).status, 400);
-    struct api_error error =
-        api_error_of_failure(ERR_INVALID_ARGUMENT, STR("MODEL_CONTEXT"), false);
+        api_failure_of_run(ERR_INVALID_ARGUMENT, STR("UNKNOWN_CALL"), false).status, 400);
+    struct api_failure error =
+        api_failure_of_run(ERR_INVALID_ARGUMENT, STR("MODEL_CONTEXT"), false);
     assert_int_equal(error.status, 400);
     assert_str(error.code, "context_length_exceeded");
     assert_false(error.retry);
-    assert_str(api_error_of_failure(ERR_RESOURCE_EXHAUSTED, STR("BUDGET"), false).code,
+    assert_str(api_failure_of_run(ERR_RESOURCE_EXHAUSTED, STR("BUDGET"), false).code,
                "insufficient_quota");
-    assert_int_equal(api_error_of_failure(ERR_CANCELLED, STR("X"), false).status, 499);
+    assert_int_equal(api_failure_of_run(ERR_CANCELLED, STR("X"), false).status, 499);
 }
 
 static void what_acted_is_not_to_be_repeated(void **state) {
     (void)state;
-    assert_true(api_error_of_failure(ERR_UNAVAILABLE, STR("X"), false).retry);
-    assert_false(api_error_of_failure(ERR_UNAVAILABLE, STR("X"), true).retry);
+    assert_true(api_failure_of_run(ERR_UNAVAILABLE, STR("X"), false).retry);
+    assert_false(api_failure_of_run(ERR_UNAVAILABLE, STR("X"), true).retry);
 }
 
 static void a_body_has_all_four_members(void **state) {
