@@ -3,7 +3,6 @@
 #include "base/mem.h"
 #include "config/config.h"
 #include "contract/a2a/door.h"
-#include "contract/a2a/options.h"
 
 #include <stdlib.h>
 
@@ -95,11 +94,40 @@ static void a2a_finish(void *ctx) {
 
 /* --- the row ------------------------------------------------------------------------------ */
 
-static void a2a_routes(void *instance, struct route_table *ret) {
-    a2a_table(instance, ret);
+#define CARD "/.well-known/agent-card.json"
+#define PUSH "/tasks/{id}/pushNotificationConfigs"
+
+/* The paths of HTTP+JSON, and the card. */
+/* clang-format off */
+#define PATHS_AT(agent)                                                                                         \
+    {STR_INIT("POST"),   STR_INIT(agent "/message:send"),      a2a_rest_send,   ROUTE_GUARDED, ROUTE_JSON},     \
+    {STR_INIT("POST"),   STR_INIT(agent "/message:stream"),    a2a_rest_stream, ROUTE_GUARDED, ROUTE_JSON},     \
+    {STR_INIT("GET"),    STR_INIT(agent "/tasks"),             a2a_rest_list,   ROUTE_GUARDED, ROUTE_PLAIN},    \
+    {STR_INIT("GET"),    STR_INIT(agent "/tasks/{id}"),        a2a_rest_get,    ROUTE_GUARDED, ROUTE_PLAIN},    \
+    {STR_INIT("POST"),   STR_INIT(agent "/tasks/{id}"),        a2a_rest_post,   ROUTE_GUARDED, ROUTE_BODY},     \
+    {STR_INIT("GET"),    STR_INIT(agent "/extendedAgentCard"), a2a_rest_card,   ROUTE_GUARDED, ROUTE_PLAIN},    \
+    {STR_INIT("POST"),   STR_INIT(agent PUSH),             a2a_rest_put_webhook,    ROUTE_GUARDED, ROUTE_JSON}, \
+    {STR_INIT("GET"),    STR_INIT(agent PUSH),             a2a_rest_list_webhooks,  ROUTE_GUARDED, ROUTE_PLAIN},\
+    {STR_INIT("GET"),    STR_INIT(agent PUSH "/{config}"), a2a_rest_get_webhook,    ROUTE_GUARDED, ROUTE_PLAIN},\
+    {STR_INIT("DELETE"), STR_INIT(agent PUSH "/{config}"), a2a_rest_delete_webhook, ROUTE_GUARDED, ROUTE_PLAIN},\
+    {STR_INIT("GET"),    STR_INIT(agent CARD),             a2a_card_route, ROUTE_OPEN, ROUTE_HEAD}
+
+/* The same below the path of an agent: without one it is the first. */
+static const struct route rows[] = {
+    {STR_INIT("POST"), STR_INIT("/a2a"),         a2a_rpc, ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("POST"), STR_INIT("/a2a/{agent}"), a2a_rpc, ROUTE_GUARDED, ROUTE_JSON},
+    PATHS_AT(""),
+    PATHS_AT("/a2a/{agent}"),
+    {STR_INIT("GET"), STR_INIT("/a2a/{agent}/.well-known/agent.json"), a2a_card_route, ROUTE_OPEN, ROUTE_HEAD},
+};
+/* clang-format on */
+
+void a2a_table(void *ctx, struct route_table *ret) {
+    struct a2a_instance *instance = ctx;
+    guest_table(&instance->guest, rows, ARRAY_LEN(rows), a2a_failure_body, ret);
 }
 
-static const struct contract_routes routes[] = {{"http", a2a_routes}};
+static const struct contract_routes routes[] = {{"http", a2a_table}};
 
 const struct contract a2a_contract = {
     .name = STR_INIT("a2a"),

@@ -14,5 +14,6 @@
 #include "contract/contract.h"
 
 extern const struct contract a2a_contract;
+extern const struct setting_rows a2a_rows; /* options.c */
 
 #endif

@@ -46,8 +46,8 @@ static inline const struct a2a_settings *a2a_settings(const struct a2a_instance 
     return (const struct a2a_settings *)instance->guest.settings;
 }
 
-/* routes.c: its routes; borrows `instance`. */
-void a2a_table(struct a2a_instance *instance, struct route_table *ret);
+/* contract.c: its routes; borrows `instance`, a struct a2a_instance. */
+void a2a_table(void *instance, struct route_table *ret);
 
 enum a2a_binding { A2A_JSONRPC, A2A_REST };
 

@@ -1,4 +1,5 @@
-#include "contract/a2a/options.h"
+/* options: the settings of this contract, a struct guest_options. */
+#include "contract/a2a/contract.h"
 
 #include "config/rows.h"
 #include "contract/guest.h"

@@ -86,10 +86,6 @@ static void agentbreeder_stopping(void *ctx) {
     instance->loaded = false;
 }
 
-static void agentbreeder_cut(void *instance) {
-    runtime_instance_cut(instance);
-}
-
 /* --- listeners and routes ----------------------------------------------------------------- */
 
 static struct str http_address(const struct config *config) {
@@ -101,10 +97,6 @@ static const struct page_rules *http_pages(const void *ctx) {
     return &settings->pages;
 }
 
-static void agentbreeder_routes(void *instance, struct route_table *ret) {
-    runtime_table(instance, ret);
-}
-
 static const struct contract_listener listeners[] = {
     {.name = "http",
      .wire = CONTRACT_HTTP,
@@ -114,7 +106,7 @@ static const struct contract_listener listeners[] = {
      .sign = runtime_sign},
 };
 
-static const struct contract_routes routes[] = {{"http", agentbreeder_routes}};
+static const struct contract_routes routes[] = {{"http", runtime_table}};
 
 const struct contract agentbreeder_contract = {
     .name = STR_INIT("agentbreeder"),
@@ -131,6 +123,6 @@ const struct contract agentbreeder_contract = {
                  .use = agentbreeder_use,
                  .serving = agentbreeder_serving,
                  .stopping = agentbreeder_stopping,
-                 .cut = agentbreeder_cut,
+                 .cut = runtime_instance_cut,
                  .done = free},
 };

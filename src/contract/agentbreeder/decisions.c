@@ -312,7 +312,7 @@ void decide_compare_from(struct turn *turn, uint64_t run, uint64_t seq, struct s
     bool wants_text = turn->resumes ? turn->resume.wants_text : turn->request.wants_text;
     outcome_address(&turn->outcome, turn->resumes ? turn->resume.thread : session, wants_text,
                     turn->resumes || turn->request.used_thread_id);
-    turn_attach(turn, run, seq - 1);
+    http_turn_attach(&turn->http, run, seq - 1);
 }
 
 /* If a process died after the key was stored but before the decision was, the question is open

@@ -52,10 +52,6 @@ void turn_reply(struct turn *turn, struct str body);
 /* Name the run in the answer's head and body. */
 void turn_report_run(struct turn *turn, uint64_t run);
 
-/* Send the answer of a run that an earlier request started or resumed, from the first event
- * after `after_seq`. */
-void turn_attach(struct turn *turn, uint64_t run, uint64_t after_seq);
-
 /* --- turn_answer.c: the events of a run as an answer -------------------------------------- */
 
 extern const struct stream_wire turn_invoke_wire, turn_stream_wire;

@@ -4,7 +4,6 @@
 #include "base/same.h"
 #include "contract/agentbreeder/describe.h"
 #include "contract/agentbreeder/refusal.h"
-#include "contract/agentbreeder/turn.h"
 #include "route/route_json.h"
 #include "wire/json.h"
 #include "wire/token.h"
@@ -222,7 +221,8 @@ void runtime_sign(struct route_table *table) {
     table->always_count = ARRAY_LEN(always);
 }
 
-void runtime_table(struct runtime_instance *instance, struct route_table *ret) {
+void runtime_table(void *ctx, struct route_table *ret) {
+    struct runtime_instance *instance = ctx;
     *ret = (struct route_table){.rows = rows,
                                 .row_count = ARRAY_LEN(rows),
                                 .always = always,
@@ -237,6 +237,6 @@ void runtime_table(struct runtime_instance *instance, struct route_table *ret) {
     instance->table = ret;
 }
 
-void runtime_instance_cut(struct runtime_instance *instance) {
-    http_turn_site_cut(&instance->site);
+void runtime_instance_cut(void *instance) {
+    http_turn_site_cut(&((struct runtime_instance *)instance)->site);
 }

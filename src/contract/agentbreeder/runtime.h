@@ -47,9 +47,12 @@ void runtime_instance_init(struct runtime_instance *instance,
 void runtime_instance_use(struct runtime_instance *instance,
                           const struct runtime_settings *settings);
 
-/* Fill the table of this contract. It borrows `instance`, and the instance keeps a pointer to
- * it. Call this again when the instance has new settings. */
-void runtime_table(struct runtime_instance *instance, struct route_table *ret);
+/* Fill the table of this contract. It borrows `instance`, a struct runtime_instance, which keeps a
+ * pointer to it. Call this again when the instance has new settings. */
+void runtime_table(void *instance, struct route_table *ret);
+
+/* turn.c: the calls that run an agent. */
+route_fn turn_invoke, turn_stream, turn_resume;
 
 /* Make another table of the same listener send this contract's version headers too. */
 void runtime_sign(struct route_table *table);
@@ -59,6 +62,6 @@ extern const struct refusal_form runtime_refusal;
 
 /* The shutdown deadline has passed. End every open turn as CANCELLED and say so where the
  * protocol can: an error event and [DONE] on /stream, 503 on /invoke. */
-void runtime_instance_cut(struct runtime_instance *instance);
+void runtime_instance_cut(void *instance);
 
 #endif

@@ -1,9 +1,7 @@
-#include "contract/agentbreeder/turn.h"
-
+/* turn: the calls of this contract that run an agent. */
 #include "base/mem.h"
 #include "contract/agentbreeder/inner.h"
 #include "contract/agentbreeder/refusal.h"
-#include "contract/agentbreeder/request.h"
 
 #include <stdlib.h>
 
@@ -64,10 +62,6 @@ void turn_report_run(struct turn *turn, uint64_t run) {
     turn->outcome.run = run;
 }
 
-void turn_attach(struct turn *turn, uint64_t run, uint64_t after_seq) {
-    http_turn_attach(&turn->http, run, after_seq);
-}
-
 static void refuse_key(struct http_turn *http) {
     turn_fail(CONTAINER_OF(http, struct turn, http), 409, STR("IDEMPOTENCY_KEY_REUSED"),
               STR("this idempotency key was used for another request; send a new key, or the "
@@ -114,7 +108,7 @@ static void turn_join(struct http_turn *http, uint64_t run, uint64_t seq) {
     }
     outcome_address(&turn->outcome, STR_EMPTY, turn->request.wants_text,
                     turn->request.used_thread_id);
-    turn_attach(turn, run, 0);
+    http_turn_attach(http, run, 0);
 }
 
 static const struct http_turn_kind turn_kind = {.begin = turn_begin,

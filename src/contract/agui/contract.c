@@ -2,7 +2,6 @@
 
 #include "base/mem.h"
 #include "contract/agui/agent_run.h"
-#include "contract/agui/options.h"
 #include "contract/guest.h"
 
 #include <stdlib.h>

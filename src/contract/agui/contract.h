@@ -11,5 +11,6 @@
 #include "contract/contract.h"
 
 extern const struct contract agui_contract;
+extern const struct setting_rows agui_rows; /* options.c */
 
 #endif

@@ -1,4 +1,5 @@
-#include "contract/agui/options.h"
+/* options: the settings of this contract, a struct guest_options. */
+#include "contract/agui/contract.h"
 
 #include "config/rows.h"
 #include "contract/guest.h"

@@ -3,7 +3,6 @@
 #include "base/mem.h"
 #include "contract/anthropic/message_error.h"
 #include "contract/anthropic/messages.h"
-#include "contract/anthropic/options.h"
 #include "contract/guest.h"
 
 #include <stdlib.h>

@@ -11,5 +11,6 @@
 #include "contract/contract.h"
 
 extern const struct contract anthropic_contract;
+extern const struct setting_rows anthropic_rows; /* options.c */
 
 #endif

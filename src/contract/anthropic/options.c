@@ -1,4 +1,5 @@
-#include "contract/anthropic/options.h"
+/* options: the settings of this contract, a struct guest_options. */
+#include "contract/anthropic/contract.h"
 
 #include "config/rows.h"
 #include "contract/guest.h"

@@ -22,16 +22,16 @@ struct memory_call {
 
 /* --- endings ------------------------------------------------------------------------------ */
 
-static void crawbl_memory_refuse(struct memory_call *memory, const struct err *why) {
-    rpc_end(memory->call, why->code, err_text(why));
-}
-
-/* The store's messages name files, so they are for the operator only. */
-static void refuse_store(struct memory_call *memory, const struct err *why) {
-    log_often(LOG_WARNING, "memory: %s", why->text);
-    bool later = err_kinds[why->code].grpc_status == err_kinds[ERR_UNAVAILABLE].grpc_status;
+/* The store has answered. False: it has failed, and the call has ended. Its messages name files, so they
+ * are for the operator only. */
+static bool is_done(struct memory_call *memory, const struct err *failed) {
+    memory->ask = NULL;
+    if (!failed) return true;
+    log_often(LOG_WARNING, "memory: %s", failed->text);
+    bool later = err_kinds[failed->code].grpc_status == err_kinds[ERR_UNAVAILABLE].grpc_status;
     rpc_end(memory->call, later ? ERR_UNAVAILABLE : ERR_INTERNAL,
             STR("memory: the store cannot do that now; try again later"));
+    return false;
 }
 
 static void memory_reply(struct memory_call *memory, const struct pb_message *type,
@@ -84,11 +84,7 @@ static struct audit_actor actor_of(const struct memory_call *memory) {
 
 static void on_listed(const struct memory_answer *answer, const struct err *failed, void *ctx) {
     struct memory_call *memory = ctx;
-    memory->ask = NULL;
-    if (failed) {
-        refuse_store(memory, failed);
-        return;
-    }
+    if (!is_done(memory, failed)) return;
     if (answer->cut) {
         rpc_end(memory->call, ERR_RESOURCE_EXHAUSTED,
                 STR("memory: these entries are more than 4 MiB; ask with a smaller limit"));
@@ -121,11 +117,7 @@ static bool start_list(struct memory_call *memory, const void *message, struct e
 
 static void on_put(const struct memory_answer *answer, const struct err *failed, void *ctx) {
     struct memory_call *memory = ctx;
-    memory->ask = NULL;
-    if (failed) {
-        refuse_store(memory, failed);
-        return;
-    }
+    if (!is_done(memory, failed)) return;
     struct google_timestamp times[2];
     struct crawbl_memory_entry entry = entry_of(&answer->entries[0], times);
     struct crawbl_create_memory_response response = {.entry = &entry};
@@ -150,11 +142,7 @@ static bool start_create(struct memory_call *memory, const void *message, struct
 static void on_removed(const struct memory_answer *answer, const struct err *failed,
                        void *ctx) {
     struct memory_call *memory = ctx;
-    memory->ask = NULL;
-    if (failed) {
-        refuse_store(memory, failed);
-        return;
-    }
+    if (!is_done(memory, failed)) return;
     if (answer->count == 0) {
         rpc_end(memory->call, ERR_NOT_FOUND, STR("memory: entry not found"));
         return;
@@ -194,7 +182,7 @@ static void take_request(struct memory_call *memory, struct lent bytes,
     if (!pb_decode(type, bytes, arena, message, &e)) {
         rpc_end(memory->call, ERR_INTERNAL, err_text(&e));
     } else if (!start(memory, message, &e)) {
-        crawbl_memory_refuse(memory, &e);
+        rpc_end(memory->call, e.code, err_text(&e));
     }
     arena_free(arena);
 }

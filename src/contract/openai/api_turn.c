@@ -63,8 +63,7 @@ void api_turn_expect(struct api_turn *turn, const struct guest_request *request)
     if (request->agent.len) turn->completion.model = text_copy(request->agent);
 }
 
-/* A run that began elsewhere does not say again which agent was asked, and where. */
-static void note_origin(struct api_turn *turn) {
+void api_turn_note_origin(struct api_turn *turn) {
     struct completion *completion = &turn->completion;
     const struct engine *engine = turn->base.http.site->host->engine;
     completion->run = turn->base.http.run_id;
@@ -73,13 +72,9 @@ static void note_origin(struct api_turn *turn) {
     if (!completion->model.len) completion->model = text_copy(engine->agents[0].slug);
 }
 
-void api_turn_note_question(struct api_turn *turn) {
-    note_origin(turn);
-}
-
 bool api_turn_note(struct api_turn *turn, const struct event *event) {
     bool hidden = event->kind == EVENT_THINKING && !guest_turn_shows(&turn->base, event);
-    if (event->kind != EVENT_STARTED) note_origin(turn);
+    if (event->kind != EVENT_STARTED) api_turn_note_origin(turn);
     turn->completion.run = turn->base.http.run_id;
     return !hidden && completion_note(&turn->completion, event);
 }

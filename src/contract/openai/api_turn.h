@@ -38,8 +38,9 @@ static inline struct api_turn *api_turn_of(struct guest_turn *base) {
 /* The request is read: what its answer must know of it. */
 void api_turn_expect(struct api_turn *turn, const struct guest_request *request);
 
-/* A question is asked again without an event of its run before it. */
-void api_turn_note_question(struct api_turn *turn);
+/* A run that began elsewhere does not say again which agent was asked, and where; nor does a question
+ * that is asked again. */
+void api_turn_note_origin(struct api_turn *turn);
 
 /* Refuse the request with a code of its own, and end the turn. */
 void api_turn_refuse_as(struct api_turn *turn, int status, struct str code, struct str message,

@@ -349,7 +349,7 @@ static bool chat_read(struct guest_turn *base, struct str body, struct guest_req
 
 static void chat_ask_again(struct guest_turn *base, const struct event *question) {
     struct api_turn *turn = api_turn_of(base);
-    api_turn_note_question(turn);
+    api_turn_note_origin(turn);
     if (base->http.mode == CLOSE_SINGLE) {
         chat_reply(turn, question);
         return;

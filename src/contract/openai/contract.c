@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "config/config.h"
+#include "contract/openai/api_error.h"
 #include "contract/openai/openai.h"
 #include "contract/openai/options.h"
 
@@ -42,13 +43,58 @@ static void *openai_init(const struct contract_loop *loop, const void *settings,
     return instance;
 }
 
-/* --- routes ------------------------------------------------------------------------------- */
+/* --- who may enter ------------------------------------------------------------------------ */
 
-static void openai_routes(void *ctx, struct route_table *ret) {
-    openai_table(ctx, ret);
+static bool openai_find(struct route_call *call, const struct openai_instance *instance,
+                        struct contract_caller *ret, struct route_failure *ret_failure) {
+    const struct contract_callers *callers = &instance->guest.callers;
+    if (guest_find(call, &instance->guest, ret, ret_failure)) return true;
+    if (ret_failure->status == 403 && callers->secured(callers->ctx)) ret_failure->status = 401;
+    if (ret_failure->status == 401) ret_failure->code = STR("invalid_api_key");
+    return false;
 }
 
-static const struct contract_routes routes[] = {{"http", openai_routes}};
+static enum route_entry openai_guard(struct route_call *call, const struct route *row,
+                                     void *ctx, struct route_failure *ret) {
+    struct contract_caller caller;
+    (void)row;
+    if (!openai_find(call, ctx, &caller, ret)) return ENTRY_REFUSED;
+    return caller.proved ? ENTRY_PROVED : ENTRY_TRUSTED;
+}
+
+bool openai_enter(struct route_call *call, const struct openai_instance *instance,
+                  struct contract_caller *ret) {
+    struct route_failure failure;
+    if (openai_find(call, instance, ret, &failure)) return true;
+    route_fail(call, &failure);
+    return false;
+}
+
+/* --- routes ------------------------------------------------------------------------------- */
+
+static const struct route rows[] = {
+    /* clang-format off */
+    {STR_INIT("GET"),    STR_INIT("/v1/models"),                openai_list_models,     ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("GET"),    STR_INIT("/v1/models/{model}"),        openai_get_model,       ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("POST"),   STR_INIT("/v1/chat/completions"),      openai_chat,            ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("POST"),   STR_INIT("/v1/responses"),             openai_create_response, ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("GET"),    STR_INIT("/v1/responses/{id}"),        openai_get_response,    ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("DELETE"), STR_INIT("/v1/responses/{id}"),        openai_delete_response, ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("POST"),   STR_INIT("/v1/responses/{id}/cancel"), openai_cancel_response, ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("GET"),    STR_INIT("/v1/responses/{id}/input_items"), openai_list_input, ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("POST"),   STR_INIT("/v1/embeddings"),            openai_embed,           ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("POST"),   STR_INIT("/v1/audio/speech"),          openai_speak,           ROUTE_GUARDED, ROUTE_JSON},
+    /* clang-format on */
+};
+
+void openai_table(void *ctx, struct route_table *ret) {
+    struct openai_instance *instance = ctx;
+    guest_table(&instance->guest, rows, ARRAY_LEN(rows), api_error_failure_body, ret);
+    ret->guard = openai_guard;
+    ret->rated = api_error_rated;
+}
+
+static const struct contract_routes routes[] = {{"http", openai_table}};
 
 const struct contract openai_contract = {
     .name = STR_INIT(OPENAI_CONTRACT),

@@ -30,7 +30,7 @@ openai_settings(const struct openai_instance *instance) {
     return (const struct openai_settings *)instance->guest.settings;
 }
 
-void openai_table(struct openai_instance *instance, struct route_table *ret);
+void openai_table(void *instance, struct route_table *ret);
 
 /* Who calls; asked again when the body has come. A wrong token is 401 here, for which the
  * official libraries have AuthenticationError. False: the call has been refused. */

@@ -319,7 +319,7 @@ const struct stream_wire responding_events_wire = {
 static void responses_ask_again(struct guest_turn *base, const struct event *question) {
     struct api_turn *turn = api_turn_of(base);
     struct responding *own = responding_of(turn);
-    api_turn_note_question(turn);
+    api_turn_note_origin(turn);
     own->response.after_seq = question->seq - 1;
     own->seen = true;
     if (base->http.mode != CLOSE_SINGLE) {

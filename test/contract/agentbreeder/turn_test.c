@@ -1,6 +1,6 @@
 /* /invoke, /stream and /resume over runs with a scripted model and tools: what the caller
  * reads, and what happens to the run when the caller leaves or stalls, or the daemon stops. */
-#include "contract/agentbreeder/turn.h"
+#include "contract/agentbreeder/runtime.h"
 
 #include "fake/exchange_fake.h"
 #include "fake/provider_fake.h" /* named here: the build links them */
