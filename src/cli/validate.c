@@ -206,7 +206,7 @@ static bool read_target(const struct command_line *line, struct request *request
         show_command(line->command, &request->shown);
         return true;
     }
-    struct exchange_server server;
+    struct forward_server server;
     bool local = is_local_address(text);
     if (str_starts(text, STR("grpc://"))) {
         local = true;
@@ -219,7 +219,7 @@ static bool read_target(const struct command_line *line, struct request *request
     if (local || request->url.len || str_find(text, STR("://")) < text.len) {
         if (local) buf_append(&request->url, STR("http://"));
         buf_append(&request->url, text);
-        return exchange_server_of(buf_str(&request->url), &server, e);
+        return forward_server_of(buf_str(&request->url), &server, e);
     }
     request->target.image = text;
     return true;

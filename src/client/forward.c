@@ -27,8 +27,8 @@ struct forward {
     struct url url; /* views into url_text */
     struct buf out; /* of the request: not handed to the connection yet */
     struct text head, body;
-    bool is_head, open;
-    struct forward_habit *habit; /* NULL: no connection is used again */
+    bool is_head, open, reuse;
+    struct forward_habit *habit;
     struct forward_sink sink;
     void *ctx;
     uint64_t connect_ms, first_byte_ms, stall_ms, total_ms;
@@ -36,6 +36,7 @@ struct forward {
     struct task begin;
     struct dial *dial;
     struct link *link; /* NULL: not connected */
+    bool reused;       /* the connection is an earlier request's */
     bool ready;        /* the head was sent */
     bool has_pieces;   /* of a body that followed the head */
     bool whole;        /* no more of them follow */
@@ -159,6 +160,13 @@ static enum http1_go forward_on_body(struct str bytes, void *ctx) {
     return forward->paused ? HTTP1_PAUSE : HTTP1_GO;
 }
 
+static void forward_on_bytes(struct str bytes, void *ctx) {
+    struct forward *forward = ctx;
+    forward->inside++;
+    if (!forward->over) forward->sink.on_bytes(bytes, forward->ctx);
+    (void)forward_came_back(forward);
+}
+
 /* Hand as much of the body to the connection as it takes now. */
 static void forward_push(struct forward *forward) {
     while (forward->ready && forward->out.len && link_unsent(forward->link) < WRITE_BYTES) {
@@ -182,7 +190,7 @@ static void forward_on_ready(void *ctx) {
 static void forward_on_sent(void *ctx) {
     struct forward *forward = ctx;
     forward_push(forward);
-    if (forward->out.len || link_unsent(forward->link)) return;
+    if (forward->out.len || link_unsent(forward->link) || !forward->sink.on_sent) return;
     forward->inside++;
     forward->sink.on_sent(forward->ctx);
     (void)forward_came_back(forward);
@@ -190,10 +198,12 @@ static void forward_on_sent(void *ctx) {
 
 static void forward_dial(struct forward *forward);
 
-/* Requests that change nothing. The pieces of a body are gone once they are sent. */
+/* Requests that change nothing, or whose caller knows. The pieces of a body are gone once they are
+ * sent. */
 static bool may_be_repeated(const struct forward *forward) {
     struct str head = text_str(forward->head);
-    return !forward->has_pieces && (forward->is_head || str_starts(head, STR("GET ")));
+    bool harmless = forward->reuse || forward->is_head || str_starts(head, STR("GET "));
+    return !forward->has_pieces && harmless;
 }
 
 static void doubt_habit(struct forward *forward) {
@@ -206,7 +216,7 @@ static void doubt_habit(struct forward *forward) {
 static void forward_on_end(const struct err *why, bool lost, void *ctx) {
     struct forward *forward = ctx;
     forward->link = NULL;
-    if (lost) doubt_habit(forward);
+    if (lost && forward->habit) doubt_habit(forward);
     if (lost && may_be_repeated(forward))
         forward_dial(forward);
     else
@@ -220,6 +230,18 @@ static const struct link_events link_events = {
     .on_sent = forward_on_sent,
 };
 
+static const struct link_events seen_events = {
+    .response = {forward_on_line, forward_on_body},
+    .on_ready = forward_on_ready,
+    .on_end = forward_on_end,
+    .on_sent = forward_on_sent,
+    .on_bytes = forward_on_bytes,
+};
+
+static const struct link_events *events_of(const struct forward *forward) {
+    return forward->sink.on_bytes ? &seen_events : &link_events;
+}
+
 /* --- the connection ------------------------------------------------------------------------ */
 
 static void forward_on_dialled(int fd, const struct err *why, void *ctx) {
@@ -230,11 +252,11 @@ static void forward_on_dialled(int fd, const struct err *why, void *ctx) {
         return;
     }
     forward->link =
-        link_new(forward->place, fd, &forward->url, HTTP_ANYWHERE, &link_events, forward);
+        link_new(forward->place, fd, &forward->url, HTTP_ANYWHERE, events_of(forward), forward);
 }
 
 static void forward_dial(struct forward *forward) {
-    forward->ready = false;
+    forward->reused = forward->ready = false;
     watch(&forward->connect, forward->connect_ms);
     forward->dial = dial_new(forward->place, forward->url.host, forward->url.port,
                              HTTP_ANYWHERE, forward_on_dialled, forward);
@@ -253,7 +275,11 @@ static void forward_begin(void *ctx) {
     watch(&forward->total, forward->total_ms);
     if (habit_allows(forward))
         forward->link = link_find_fresh(forward->place, &forward->url, HTTP_ANYWHERE,
-                                        REUSED_WITHIN_MS, &link_events, forward);
+                                        REUSED_WITHIN_MS, events_of(forward), forward);
+    else if (forward->reuse)
+        forward->link = link_find(forward->place, &forward->url, HTTP_ANYWHERE,
+                                  events_of(forward), forward);
+    forward->reused = forward->link != NULL;
     if (forward->link)
         forward_on_ready(forward);
     else
@@ -285,6 +311,7 @@ bool forward_start(struct http_pool *pool, struct loop *loop,
     forward->open = request->open;
     forward->is_head = request->is_head;
     forward->habit = request->habit;
+    forward->reuse = request->reuse;
     forward->sink = *sink;
     forward->ctx = ctx;
     buf_init(&forward->out, WAITING_MAX_BYTES);
@@ -331,14 +358,32 @@ void forward_resume(struct forward *forward) {
     if (forward->link) link_resume(forward->link);
 }
 
+bool forward_is_reused(const struct forward *forward) {
+    return forward->reused;
+}
+
+bool forward_is_connected(const struct forward *forward) {
+    return forward->ready;
+}
+
+void forward_close_idle(struct http_pool *pool, struct loop *loop) {
+    link_close_idle(http_place_of(pool, loop));
+}
+
 bool forward_server_of(struct str url, struct forward_server *ret, struct err *e) {
     struct url parts;
     if (url_read(url, &parts) != URL_FINE)
         return err_set(e, ERR_INVALID_ARGUMENT,
-                       "'" STR_FMT "' is no URL; it should look like http://127.0.0.1:8081",
+                       "'" STR_FMT "' is no URL; it should look like http://127.0.0.1:8080",
                        STR_ARG(str_head(url, 200)));
     if (parts.user.at)
-        return err_set(e, ERR_INVALID_ARGUMENT, "a URL that names a user is not asked");
-    *ret = (struct forward_server){parts.authority, parts.path, parts.query};
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "the URL names a user; leave everything up to '@' out");
+    *ret = (struct forward_server){.authority = parts.authority,
+                                   .host = parts.host,
+                                   .port = parts.port,
+                                   .secure = parts.secure,
+                                   .path = parts.path,
+                                   .query = parts.query};
     return true;
 }

@@ -1,9 +1,11 @@
-/* forward: one request passed on to another server, and its response as it comes.
+/* forward: one HTTP/1.1 request of chosen bytes, and its response as it comes.
  *
- * For a proxy: the head is written by the caller, the body is sent whole or in pieces, and the
- * response comes line by line and piece by piece, without redirects, decompression or retries.
- * A request never arrives twice: it has a connection of its own, or one that was used before and
- * then only GET and HEAD are sent once more when that one turns out to be closed.
+ * For a proxy, which passes a request on, and for a conformance checker, which must be able to
+ * send a wrong one and sees every line of the response. The head is written by the caller, the
+ * body is sent whole or in pieces, and the response comes line by line and piece by piece, without
+ * redirects, decompression or retries. A proxy's request never arrives twice: it has a connection
+ * of its own, or one that was used before and then only GET and HEAD are sent once more when that
+ * one turns out to be closed.
  *
  *     start ─▶ dialling ─▶ sending ─▶ reading ─▶ on_end      (on_line, on_body in their order)
  *
@@ -38,10 +40,13 @@ struct forward_request {
                              * forward_written_whole() */
     bool is_head;                /* the method is HEAD: the response has no body */
     struct forward_habit *habit; /* of the server; NULL: a connection of its own */
-    uint64_t connect_ms;         /* 0: no limit */
-    uint64_t first_byte_ms;      /* from the start to the head of the response; 0: no limit */
-    uint64_t stall_ms; /* without a byte of the body, pauses not counted; 0: no limit */
-    uint64_t total_ms; /* 0: no limit */
+    bool
+        reuse; /* without a habit: on any idle connection; if the server has closed that one, the
+                 * request is sent once more */
+    uint64_t connect_ms;    /* 0: no limit */
+    uint64_t first_byte_ms; /* from the start to the head of the response; 0: no limit */
+    uint64_t stall_ms;      /* without a byte of the body, pauses not counted; 0: no limit */
+    uint64_t total_ms;      /* 0: no limit */
 };
 
 /* None runs before forward_start() has returned. The forward may be paused, written to and
@@ -51,12 +56,15 @@ struct forward_sink {
      * status below 200 is followed by another head. After the body: trailers. */
     void (*on_line)(struct str line, void *ctx);
     void (*on_body)(struct str bytes, void *ctx); /* without the framing of chunks */
-    void (*on_sent)(void *ctx); /* all that was written is sent: there is room */
+    /* All that was written is sent: there is room. NULL where nothing is written. */
+    void (*on_sent)(void *ctx);
     /* why    NULL: the response is complete
      * stage  how far it came; before HTTP_WAITING nothing of the request was sent
      * errors  ERR_UNAVAILABLE no connection, cut short, or not HTTP; ERR_DEADLINE_EXCEEDED;
      *         ERR_TOO_LARGE its head */
     void (*on_end)(const struct err *why, enum http_stage stage, void *ctx);
+    /* As received, not parsed yet; may be NULL. */
+    void (*on_bytes)(struct str bytes, void *ctx);
 };
 
 /* errors  ERR_INVALID_ARGUMENT the URL */
@@ -78,15 +86,25 @@ size_t forward_unsent(const struct forward *forward);
 void forward_pause(struct forward *forward);
 void forward_resume(struct forward *forward);
 
+/* Whether its connection had carried an earlier request, and whether it is connected. */
+bool forward_is_reused(const struct forward *forward);
+bool forward_is_connected(const struct forward *forward);
+
 /* The connection closes at once; no more callbacks. */
 void forward_cancel(struct forward *forward);
+
+/* Close the idle connections of the loop, so that the next request dials. */
+void forward_close_idle(struct http_pool *pool, struct loop *loop);
 
 /* Check that a URL can be forwarded to, and view its parts.
  * errors  ERR_INVALID_ARGUMENT no http: or https: URL, or it names a user */
 struct forward_server {
     struct str authority; /* host and port as written */
-    struct str path;      /* may be empty */
-    struct str query;     /* with '?', may be empty */
+    struct str host;      /* without the brackets of an IPv6 address */
+    uint16_t port;
+    bool secure;
+    struct str path;  /* may be empty */
+    struct str query; /* with '?', may be empty */
 };
 MUST_CHECK bool forward_server_of(struct str url, struct forward_server *ret, struct err *e);
 

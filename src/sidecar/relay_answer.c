@@ -422,8 +422,10 @@ static void relay_answer_on_end(const struct err *why, enum http_stage stage, vo
     }
 }
 
-static const struct forward_sink sink = {on_line, relay_answer_on_body, on_sent,
-                                         relay_answer_on_end};
+static const struct forward_sink sink = {.on_line = on_line,
+                                         .on_body = relay_answer_on_body,
+                                         .on_sent = on_sent,
+                                         .on_end = relay_answer_on_end};
 
 void relay_drained(struct relay *relay) {
     if (!relay->paused || !relay->forward) return;

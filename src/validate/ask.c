@@ -10,7 +10,7 @@
 struct asking {
     struct asker *asker;
     struct reply *reply;
-    struct exchange *exchange; /* NULL: over */
+    struct forward *forward; /* NULL: over */
     struct timer timer;
     enum ask_until until;
     bool head_over;
@@ -22,7 +22,7 @@ void asker_init(struct asker *asker) {
     struct err e;
     *asker = (struct asker){.loop = loop_new(), .pool = http_pool_new()};
     http_pool_add(asker->pool, asker->loop);
-    bool ready = http_pool_need(asker->pool, &e); /* exchanges use no proxy */
+    bool ready = http_pool_need(asker->pool, &e); /* what is forwarded uses no proxy */
     (void)ready;
 }
 
@@ -53,18 +53,18 @@ void asker_wait(struct asker *asker, uint64_t ms) {
 /* --- the response -------------------------------------------------------------------------- */
 
 static void ask_over(struct asking *asking) {
-    asking->exchange = NULL;
+    asking->forward = NULL;
     timer_stop(&asking->timer);
     loop_stop(asking->asker->loop);
 }
 
-/* Hang up. It frees the exchange, also inside its callbacks. */
+/* Hang up. It frees the request, also inside its callbacks. */
 static void hang_up(struct asking *asking) {
-    struct exchange *exchange = asking->exchange;
-    asking->reply->connected = exchange_is_connected(exchange);
-    asking->reply->reused = exchange_is_reused(exchange);
+    struct forward *forward = asking->forward;
+    asking->reply->connected = forward_is_connected(forward);
+    asking->reply->reused = forward_is_reused(forward);
     ask_over(asking);
-    exchange_cancel(exchange);
+    forward_cancel(forward);
 }
 
 static void ask_on_bytes(struct str bytes, void *ctx) {
@@ -107,15 +107,19 @@ static void ask_on_body(struct str bytes, void *ctx) {
     }
 }
 
-static void ask_on_end(const struct err *why, void *ctx) {
+static void ask_on_end(const struct err *why, enum http_stage stage, void *ctx) {
     struct asking *asking = ctx;
-    asking->reply->connected = exchange_is_connected(asking->exchange);
-    asking->reply->reused = exchange_is_reused(asking->exchange);
+    (void)stage;
+    asking->reply->connected = forward_is_connected(asking->forward);
+    asking->reply->reused = forward_is_reused(asking->forward);
     if (why) asking->reply->failed = *why;
     ask_over(asking);
 }
 
-static const struct exchange_sink sink = {ask_on_bytes, ask_on_line, ask_on_body, ask_on_end};
+static const struct forward_sink sink = {.on_line = ask_on_line,
+                                         .on_body = ask_on_body,
+                                         .on_end = ask_on_end,
+                                         .on_bytes = ask_on_bytes};
 
 static void ask_on_late(void *ctx) {
     struct asking *asking = ctx;
@@ -146,8 +150,8 @@ static struct str base_path(struct str path) {
     return path;
 }
 
-static void ask_write_head(const struct question *question,
-                           const struct exchange_server *server, struct buf *out) {
+static void ask_write_head(const struct question *question, const struct forward_server *server,
+                           struct buf *out) {
     buf_printf(out, STR_FMT " " STR_FMT STR_FMT " HTTP/1.1\r\nHost: " STR_FMT "\r\n",
                STR_ARG(question->method), STR_ARG(base_path(server->path)),
                STR_ARG(question->path), STR_ARG(server->authority));
@@ -221,38 +225,38 @@ static void ask_read_body(struct reply *reply) {
         reply->json = (struct json){.kind = JSON_NONE};
 }
 
-/* Run the exchange; the loop ends when it is over. */
-static void exchange_blocking(struct asking *asking, const struct question *question,
-                              const struct buf *head, const struct buf *body) {
+/* Run the request; the loop ends when it is over. */
+static void forward_blocking(struct asking *asking, const struct question *question,
+                             const struct buf *head, const struct buf *body) {
     struct asker *asker = asking->asker;
-    struct exchange_request request = {.url = question->url,
-                                       .head = buf_str(head),
-                                       .body = buf_str(body),
-                                       .is_head = str_equal(question->method, STR("HEAD")),
-                                       .reuse = question->reuse};
+    struct forward_request request = {.url = question->url,
+                                      .head = buf_str(head),
+                                      .body = buf_str(body),
+                                      .is_head = str_equal(question->method, STR("HEAD")),
+                                      .reuse = question->reuse};
     struct reply *reply = asking->reply;
-    if (!exchange_start(asker->pool, asker->loop, &request, &sink, asking, &asking->exchange,
-                        &reply->failed))
+    if (!forward_start(asker->pool, asker->loop, &request, &sink, asking, &asking->forward,
+                       &reply->failed))
         return;
     timer_init(&asking->timer, asker->loop, ask_on_late, asking);
     timer_start(&asking->timer, question->timeout_ms);
     loop_run(asker->loop);
-    if (!question->keep) exchange_forget(asker->pool, asker->loop);
+    if (!question->keep) forward_close_idle(asker->pool, asker->loop);
 }
 
 void ask(struct asker *asker, const struct question *question, struct reply *ret) {
     struct asking asking = {.asker = asker, .reply = ret, .until = question->until};
-    struct exchange_server server;
+    struct forward_server server;
     struct buf head, body;
     reply_init(ret);
     asker_wait(asker, 0); /* the report may have waited long for its reader */
     ret->began_ms = clock_mono_ms();
     buf_init(&head, HEAD_MAX_BYTES);
     buf_init(&body, question->body.len + 256);
-    if (exchange_server_of(question->url, &server, &ret->failed)) {
+    if (forward_server_of(question->url, &server, &ret->failed)) {
         ask_write_head(question, &server, &head);
         ask_write_body(question, &body);
-        exchange_blocking(&asking, question, &head, &body);
+        forward_blocking(&asking, question, &head, &body);
     }
     ret->end_ms = clock_mono_ms();
     if (ret->failed.code != ERR_TOO_LARGE) ask_read_body(ret);

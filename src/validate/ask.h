@@ -12,7 +12,7 @@
 #define WEIR_VALIDATE_ASK_H
 
 #include "base/arena.h"
-#include "client/exchange.h"
+#include "client/forward.h"
 #include "validate/judge.h"
 #include "wire/json.h"
 

@@ -55,11 +55,11 @@ static const struct grpc_call_sink sink = {
     .on_metadata = on_metadata, .on_message = talk_on_message, .on_end = talk_on_end};
 
 void talk_open(struct asker *asker, const struct talk_options *options, struct talk *ret) {
-    struct exchange_server server;
+    struct forward_server server;
     struct err e;
     *ret = (struct talk){.asker = asker, .arena = arena_new(TALK_MAX_BYTES)};
     buf_init(&ret->end_text, END_TEXT_MAX_BYTES);
-    if (!exchange_server_of(options->url, &server, &e) ||
+    if (!forward_server_of(options->url, &server, &e) ||
         !grpc_call_start(asker->pool, asker->loop,
                          &(struct grpc_call_request){.host = server.host,
                                                      .port = server.port,

@@ -356,7 +356,7 @@ void target_stop(struct target *target) {
 
 bool target_open(const struct target_options *options, struct asker *asker, struct target *ret,
                  struct err *e) {
-    struct exchange_server server;
+    struct forward_server server;
     *ret = (struct target){.options = options, .asker = asker, .kind = TARGET_URL};
     if (options->command) ret->kind = TARGET_COMMAND;
     if (options->image.len) ret->kind = TARGET_IMAGE;
@@ -367,7 +367,7 @@ bool target_open(const struct target_options *options, struct asker *asker, stru
     buf_append(&ret->url, options->url);
     bool good = ret->kind == TARGET_IMAGE ? container_find_engine(ret, e)
                                           : ret->kind == TARGET_COMMAND ||
-                                                exchange_server_of(options->url, &server, e);
+                                                forward_server_of(options->url, &server, e);
     if (!good) target_done(ret);
     return good;
 }

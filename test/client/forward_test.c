@@ -1,11 +1,11 @@
-/* An exchange reports every line and byte of an answer, also of one that is no HTTP. */
-#include "client/exchange.h"
+/* A forwarded request reports every line and byte of an answer, also of one that is no HTTP. */
+#include "client/forward.h"
 
 #include "client/peer.h"
 
 struct heard {
     struct loop *loop;
-    struct exchange *exchange;
+    struct forward *forward;
     struct buf text, raw;
     bool cancel_at_body, cancel_at_line, ended;
 };
@@ -18,7 +18,7 @@ static void on_line(struct str line, void *ctx) {
     struct heard *heard = ctx;
     buf_printf(&heard->text, STR_FMT "|", STR_ARG(line));
     if (!heard->cancel_at_line) return;
-    exchange_cancel(heard->exchange);
+    forward_cancel(heard->forward);
     loop_stop(heard->loop);
 }
 
@@ -26,18 +26,20 @@ static void on_body(struct str bytes, void *ctx) {
     struct heard *heard = ctx;
     buf_append(&heard->text, bytes);
     if (!heard->cancel_at_body) return;
-    exchange_cancel(heard->exchange);
+    forward_cancel(heard->forward);
     loop_stop(heard->loop);
 }
 
-static void on_end(const struct err *why, void *ctx) {
+static void on_end(const struct err *why, enum http_stage stage, void *ctx) {
     struct heard *heard = ctx;
+    (void)stage;
     heard->ended = true;
     buf_append(&heard->text, why ? STR("!") : STR("."));
     loop_stop(heard->loop);
 }
 
-static const struct exchange_sink sink = {on_bytes, on_line, on_body, on_end};
+static const struct forward_sink sink = {
+    .on_line = on_line, .on_body = on_body, .on_end = on_end, .on_bytes = on_bytes};
 
 static bool say_text(struct peer *peer, int fd, struct str request) {
     (void)request;
@@ -56,15 +58,15 @@ static void heard_done(struct heard *heard) {
     buf_done(&heard->raw);
 }
 
-static void exchange_one(struct asker *asker, const struct peer *peer, bool reuse,
-                         struct heard *heard) {
+static void forward_one(struct asker *asker, const struct peer *peer, bool reuse,
+                        struct heard *heard) {
     char url[64];
     struct err e;
     snprintf(url, sizeof(url), PEER_SCHEME "://127.0.0.1:%u", peer->port);
-    const struct exchange_request request = {
+    const struct forward_request request = {
         .url = str_from(url), .head = STR("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), .reuse = reuse};
     assert_true(
-        exchange_start(asker->pool, asker->loop, &request, &sink, heard, &heard->exchange, &e));
+        forward_start(asker->pool, asker->loop, &request, &sink, heard, &heard->forward, &e));
     loop_run(asker->loop);
 }
 
@@ -92,7 +94,7 @@ static void each_answer_is_reported_as_it_came(void **state) {
         peer_start(&peer, say_text, (void *)(uintptr_t)answers[i].said);
         asker_open(&asker);
         heard_init(&heard, asker.loop);
-        exchange_one(&asker, &peer, false, &heard);
+        forward_one(&asker, &peer, false, &heard);
         assert_str(buf_str(&heard.text), answers[i].heard);
         assert_str(buf_str(&heard.raw), answers[i].said);
         heard_done(&heard);
@@ -101,7 +103,7 @@ static void each_answer_is_reported_as_it_came(void **state) {
     }
 }
 
-static void an_exchange_may_be_cancelled_in_its_callbacks(void **state) {
+static void a_request_may_be_cancelled_in_its_callbacks(void **state) {
     (void)state;
     for (unsigned in_body = 0; in_body < 2; in_body++) {
         struct peer peer;
@@ -112,7 +114,7 @@ static void an_exchange_may_be_cancelled_in_its_callbacks(void **state) {
         heard_init(&heard, asker.loop);
         heard.cancel_at_body = in_body;
         heard.cancel_at_line = !in_body;
-        exchange_one(&asker, &peer, false, &heard);
+        forward_one(&asker, &peer, false, &heard);
         assert_false(heard.ended);
         heard_done(&heard);
         asker_shut(&asker);
@@ -129,10 +131,10 @@ static void a_connection_is_reused_only_when_that_is_asked_for(void **state) {
     asker_open(&asker);
     for (unsigned i = 0; i < 3; i++) {
         heard_init(&heard, asker.loop);
-        exchange_one(&asker, &peer, i == 1, &heard);
+        forward_one(&asker, &peer, i == 1, &heard);
         assert_true(heard.ended);
         heard_done(&heard);
-        if (i == 1) exchange_forget(asker.pool, asker.loop);
+        if (i == 1) forward_close_idle(asker.pool, asker.loop);
     }
     assert_int_equal(atomic_load(&peer.accepted), 2);
     asker_shut(&asker);
@@ -141,9 +143,9 @@ static void a_connection_is_reused_only_when_that_is_asked_for(void **state) {
 
 static void a_url_says_where_and_nothing_else(void **state) {
     (void)state;
-    struct exchange_server server;
+    struct forward_server server;
     struct err e;
-    assert_true(exchange_server_of(STR("https://[::1]:8443/base/"), &server, &e));
+    assert_true(forward_server_of(STR("https://[::1]:8443/base/"), &server, &e));
     assert_str(server.host, "::1");
     assert_str(server.authority, "[::1]:8443");
     assert_int_equal(server.port, 8443);
@@ -151,13 +153,13 @@ static void a_url_says_where_and_nothing_else(void **state) {
     assert_str(server.path, "/base/");
     static const char *const wrong[] = {"", "ftp://a", "a", "http://user@a"};
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
-        assert_false(exchange_server_of(str_from(wrong[i]), &server, &e));
+        assert_false(forward_server_of(str_from(wrong[i]), &server, &e));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_answer_is_reported_as_it_came),
-        cmocka_unit_test(an_exchange_may_be_cancelled_in_its_callbacks),
+        cmocka_unit_test(a_request_may_be_cancelled_in_its_callbacks),
         cmocka_unit_test(a_connection_is_reused_only_when_that_is_asked_for),
         cmocka_unit_test(a_url_says_where_and_nothing_else),
     };
