@@ -15,9 +15,6 @@
 
 #include <stdlib.h>
 
-/* Limit for each buffer of one reply. */
-#define REPLY_MAX_BYTES (16 * MIB)
-
 enum block {
     BLOCK_NONE, /* no block is open, or one that is ignored */
     BLOCK_TEXT,
@@ -69,48 +66,19 @@ struct anthropic_reply {
     struct event_usage usage;
 };
 
-/* --- creation and release ----------------------------------------------------------------- */
+/* --- creation ----------------------------------------------------------------------------- */
+
+#define AT(buffer) offsetof(struct anthropic_reply, buffer)
+static const size_t bufs[] = {AT(model),     AT(text),    AT(signature), AT(id),
+                              AT(name),      AT(args),    AT(content),   AT(ids),
+                              AT(stop_name), AT(stop_why)};
+static const struct reply_layout layout = {sizeof(struct anthropic_reply), bufs,
+                                           ARRAY_LEN(bufs)};
 
 static struct reply *anthropic_reply_new(reply_event_fn *on_reply, void *ctx) {
-    struct anthropic_reply *reply = MEM_NEW(struct anthropic_reply);
-    reply->base.on_reply = on_reply;
-    reply->base.ctx = ctx;
+    struct anthropic_reply *reply = reply_new(&layout, on_reply, ctx);
     reply->usage = USAGE_UNKNOWN;
-    buf_init(&reply->model, REPLY_MAX_BYTES);
-    buf_init(&reply->text, REPLY_MAX_BYTES);
-    buf_init(&reply->signature, REPLY_MAX_BYTES);
-    buf_init(&reply->id, REPLY_MAX_BYTES);
-    buf_init(&reply->name, REPLY_MAX_BYTES);
-    buf_init(&reply->args, REPLY_MAX_BYTES);
-    buf_init(&reply->content, REPLY_MAX_BYTES);
-    buf_init(&reply->ids, REPLY_MAX_BYTES);
-    buf_init(&reply->stop_name, REPLY_MAX_BYTES);
-    buf_init(&reply->stop_why, REPLY_MAX_BYTES);
     return &reply->base;
-}
-
-static void anthropic_reply_free(struct reply *base) {
-    struct anthropic_reply *reply = (struct anthropic_reply *)base;
-    if (!reply) return;
-    buf_done(&reply->model);
-    buf_done(&reply->text);
-    buf_done(&reply->signature);
-    buf_done(&reply->id);
-    buf_done(&reply->name);
-    buf_done(&reply->args);
-    buf_done(&reply->content);
-    buf_done(&reply->ids);
-    buf_done(&reply->stop_name);
-    buf_done(&reply->stop_why);
-    json_template_done(&base->like);
-    free(reply);
-}
-
-static bool anthropic_reply_in_limits(const struct anthropic_reply *reply) {
-    return buf_ok(&reply->model) && buf_ok(&reply->text) && buf_ok(&reply->signature) &&
-           buf_ok(&reply->id) && buf_ok(&reply->name) && buf_ok(&reply->args) &&
-           buf_ok(&reply->content) && buf_ok(&reply->ids) && buf_ok(&reply->stop_name) &&
-           buf_ok(&reply->stop_why);
 }
 
 static void anthropic_reply_set(struct buf *buf, struct json string) {
@@ -426,13 +394,6 @@ static bool anthropic_reply_take_event(struct anthropic_reply *reply, struct jso
     return true;
 }
 
-static bool check_limits(struct anthropic_reply *reply) {
-    return anthropic_reply_in_limits(reply) ||
-           reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
-                      "Anthropic sent an answer larger than %d MiB; ask for a shorter one",
-                      (int)(REPLY_MAX_BYTES / MIB));
-}
-
 static bool anthropic_reply_feed(struct reply *base, const struct sse_event *event) {
     struct anthropic_reply *reply = (struct anthropic_reply *)base;
     struct err e;
@@ -440,12 +401,13 @@ static bool anthropic_reply_feed(struct reply *base, const struct sse_event *eve
     if (base->stopped || base->over || !is_for_us(event->type)) return true;
     base->over = str_equal(event->data, STR("[DONE]")); /* some gateways add it */
     if (base->over) return true;
-    if (anthropic_reply_take_like(reply, event->data)) return check_limits(reply);
+    if (anthropic_reply_take_like(reply, event->data))
+        return reply_check_size(base, "Anthropic");
     json_template_forget(&base->like);
     if (!json_read(event->data, &json, &e))
         return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                           "Anthropic sent an event that is no JSON: %s", e.text);
-    return anthropic_reply_take_event(reply, json) && check_limits(reply);
+    return anthropic_reply_take_event(reply, json) && reply_check_size(base, "Anthropic");
 }
 
 /* An answer that was not streamed: one object with all that a stream's events hold. */
@@ -460,7 +422,7 @@ static bool anthropic_reply_read(struct reply *base, struct json answer) {
     while (content.kind == JSON_ARRAY && json_next_item(&reader, &block))
         begin_block(reply, block);
     take_stop(reply, answer);
-    return check_limits(reply);
+    return reply_check_size(base, "Anthropic");
 }
 
 /* --- the end ------------------------------------------------------------------------------ */
@@ -542,5 +504,5 @@ const struct reply_reader anthropic_reader = {
     .feed = anthropic_reply_feed,
     .read = anthropic_reply_read,
     .end = anthropic_reply_end,
-    .free = anthropic_reply_free,
+    .free = reply_free,
 };

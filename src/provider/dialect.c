@@ -1,6 +1,9 @@
 #include "provider/dialect.h"
 
+#include "base/mem.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 
 /* --- the dialects ------------------------------------------------------------------------- */
 
@@ -15,6 +18,36 @@ const struct dialect *dialect_find(struct str name) {
 }
 
 /* --- what a reply holds ------------------------------------------------------------------- */
+
+static struct buf *buf_of(struct reply *reply, size_t index) {
+    return (struct buf *)(void *)((char *)reply + reply->layout->bufs[index]);
+}
+
+void *reply_new(const struct reply_layout *layout, reply_event_fn *on_reply, void *ctx) {
+    struct reply *reply = mem_zero(1, layout->size);
+    reply->on_reply = on_reply;
+    reply->ctx = ctx;
+    reply->layout = layout;
+    for (size_t i = 0; i < layout->buf_count; i++) buf_init(buf_of(reply, i), REPLY_MAX_BYTES);
+    return reply;
+}
+
+void reply_free(struct reply *reply) {
+    if (!reply) return;
+    for (size_t i = 0; i < reply->layout->buf_count; i++) buf_done(buf_of(reply, i));
+    json_template_done(&reply->like);
+    free(reply);
+}
+
+bool reply_check_size(struct reply *reply, const char *title) {
+    for (size_t i = 0; i < reply->layout->buf_count; i++) {
+        if (!buf_ok(buf_of(reply, i)))
+            return reply_fail(reply, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+                              "%s sent an answer larger than %d MiB; ask for a shorter one",
+                              title, (int)(REPLY_MAX_BYTES / MIB));
+    }
+    return true;
+}
 
 /* Larger numbers are not token counts. Sums of a few cannot overflow. */
 #define TOKENS_MAX (INT64_C(1) << 50)

@@ -96,10 +96,20 @@ struct reply_reader {
     void (*free)(struct reply *reply);
 };
 
+/* What all replies of a dialect have in common: their size, and where their buffers are. */
+struct reply_layout {
+    size_t size;
+    const size_t *bufs; /* offsets */
+    size_t buf_count;
+};
+
+#define REPLY_MAX_BYTES (16 * MIB) /* of each buffer of a reply */
+
 /* The first member of each dialect's own reply. */
 struct reply {
     reply_event_fn *on_reply;
     void *ctx;
+    const struct reply_layout *layout;
     bool stopped; /* cancelled from inside a callback: no more callbacks */
     /* The finish reason has arrived: only usage counts may follow, or nothing. */
     bool finished;
@@ -171,6 +181,13 @@ extern const struct dialect *const dialects[DIALECT_COUNT];
 const struct dialect *dialect_find(struct str name);
 
 /* --- for the dialects --------------------------------------------------------------------- */
+
+/* A reply that is zero but for this and its buffers, which are empty. */
+void *reply_new(const struct reply_layout *layout, reply_event_fn *on_reply, void *ctx);
+void reply_free(struct reply *reply); /* accepts NULL */
+
+/* Fail a reply of which a buffer is full. */
+bool reply_check_size(struct reply *reply, const char *title);
 
 /* Report an event of the reply, unless it was stopped. */
 static inline void reply_tell(const struct reply *reply, const struct reply_event *event) {

@@ -10,7 +10,7 @@ void gather_init(struct gather *gather) {
     *gather = (struct gather){.usage = USAGE_UNKNOWN};
     struct buf *const bufs[] = {&gather->model, &gather->refusal, &gather->opaque,
                                 &gather->text};
-    for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], GATHER_MAX_BYTES);
+    for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], REPLY_MAX_BYTES);
 }
 
 void gather_done(struct gather *gather) {
@@ -35,10 +35,10 @@ struct gathered_call *gather_call(struct gather *gather, int64_t index) {
     gather->calls = mem_resize(gather->calls, count * sizeof *gather->calls);
     struct gathered_call *call = &gather->calls[count - 1];
     call->index = index;
-    buf_init(&call->item, GATHER_MAX_BYTES);
-    buf_init(&call->id, GATHER_MAX_BYTES);
-    buf_init(&call->tool, GATHER_MAX_BYTES);
-    buf_init(&call->args, GATHER_MAX_BYTES);
+    buf_init(&call->item, REPLY_MAX_BYTES);
+    buf_init(&call->id, REPLY_MAX_BYTES);
+    buf_init(&call->tool, REPLY_MAX_BYTES);
+    buf_init(&call->args, REPLY_MAX_BYTES);
     return call;
 }
 
@@ -53,7 +53,7 @@ void gather_replace(struct buf *out, struct json string) {
 /* The text of `string`: as it stands where nothing is escaped, else in the gather's buffer. */
 static struct str lent_text(struct gather *gather, struct json string) {
     struct str inner = str_of(string.raw.at + 1, string.raw.len - 2);
-    if (inner.len <= GATHER_MAX_BYTES && str_find_byte(inner, '\\') == inner.len) return inner;
+    if (inner.len <= REPLY_MAX_BYTES && str_find_byte(inner, '\\') == inner.len) return inner;
     buf_clear(&gather->text);
     return json_text(string, &gather->text) ? buf_str(&gather->text) : STR_EMPTY;
 }

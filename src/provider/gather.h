@@ -13,7 +13,6 @@
 #include "provider/dialect.h"
 
 #define GATHER_CALLS_MAX 1024 /* of one reply: what it asks for beyond them is passed over */
-#define GATHER_MAX_BYTES (16 * MIB)
 #define CALL_INDEX_NONE INT64_C(-1)
 
 /* How the stream ends, as far as it has said so. */

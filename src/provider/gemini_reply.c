@@ -11,9 +11,6 @@
 
 #include <stdlib.h>
 
-/* Limit for each buffer of one reply. */
-#define REPLY_MAX_BYTES (16 * MIB)
-
 /* The finish reasons that are not failures, and the refusals. All others, including
  * future ones, are failures of the model: its output is not an answer. */
 static const struct finish {
@@ -52,44 +49,17 @@ struct gemini_reply {
     struct event_usage usage; /* as this API counts */
 };
 
-/* --- creation and release ----------------------------------------------------------------- */
+/* --- creation ----------------------------------------------------------------------------- */
+
+#define AT(buffer) offsetof(struct gemini_reply, buffer)
+static const size_t bufs[] = {AT(model), AT(text),        AT(call_id),    AT(name),   AT(args),
+                              AT(parts), AT(finish_name), AT(finish_why), AT(blocked)};
+static const struct reply_layout layout = {sizeof(struct gemini_reply), bufs, ARRAY_LEN(bufs)};
 
 static struct reply *gemini_reply_new(reply_event_fn *on_reply, void *ctx) {
-    struct gemini_reply *reply = MEM_NEW(struct gemini_reply);
-    reply->base.on_reply = on_reply;
-    reply->base.ctx = ctx;
+    struct gemini_reply *reply = reply_new(&layout, on_reply, ctx);
     reply->usage = USAGE_UNKNOWN;
-    buf_init(&reply->model, REPLY_MAX_BYTES);
-    buf_init(&reply->text, REPLY_MAX_BYTES);
-    buf_init(&reply->call_id, REPLY_MAX_BYTES);
-    buf_init(&reply->name, REPLY_MAX_BYTES);
-    buf_init(&reply->args, REPLY_MAX_BYTES);
-    buf_init(&reply->parts, REPLY_MAX_BYTES);
-    buf_init(&reply->finish_name, REPLY_MAX_BYTES);
-    buf_init(&reply->finish_why, REPLY_MAX_BYTES);
-    buf_init(&reply->blocked, REPLY_MAX_BYTES);
     return &reply->base;
-}
-
-static void gemini_reply_free(struct reply *base) {
-    struct gemini_reply *reply = (struct gemini_reply *)base;
-    if (!reply) return;
-    buf_done(&reply->model);
-    buf_done(&reply->text);
-    buf_done(&reply->call_id);
-    buf_done(&reply->name);
-    buf_done(&reply->args);
-    buf_done(&reply->parts);
-    buf_done(&reply->finish_name);
-    buf_done(&reply->finish_why);
-    buf_done(&reply->blocked);
-    free(reply);
-}
-
-static bool gemini_reply_in_limits(const struct gemini_reply *reply) {
-    return buf_ok(&reply->model) && buf_ok(&reply->text) && buf_ok(&reply->call_id) &&
-           buf_ok(&reply->name) && buf_ok(&reply->args) && buf_ok(&reply->parts) &&
-           buf_ok(&reply->finish_name) && buf_ok(&reply->finish_why) && buf_ok(&reply->blocked);
 }
 
 /* Replace the contents of `buf`, if `string` is a string. */
@@ -176,10 +146,7 @@ static bool take_response(struct gemini_reply *reply, struct json response) {
     struct json feedback = json_find(response, STR("promptFeedback"));
     gemini_reply_set(&reply->blocked, json_find(feedback, STR("blockReason")));
     take_candidate(reply, json_at(json_find(response, STR("candidates")), 0));
-    return gemini_reply_in_limits(reply) ||
-           reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
-                      "Gemini sent an answer larger than %d MiB; ask for a shorter one",
-                      (int)(REPLY_MAX_BYTES / MIB));
+    return reply_check_size(&reply->base, "Gemini");
 }
 
 /* Errors come in an array, and so do whole answers of servers that cannot send events. */
@@ -298,5 +265,5 @@ const struct reply_reader gemini_reader = {
     .feed = gemini_reply_feed,
     .read = gemini_reply_read,
     .end = gemini_reply_end,
-    .free = gemini_reply_free,
+    .free = reply_free,
 };

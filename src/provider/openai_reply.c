@@ -63,7 +63,7 @@ static void openai_reply_put_detail(struct json_writer *w, struct json first,
     static const char *const once[] = {"id", "format", "index", "signature"};
     struct str found[ARRAY_LEN(once)] = {{0}};
     struct buf text;
-    buf_init(&text, GATHER_MAX_BYTES);
+    buf_init(&text, REPLY_MAX_BYTES);
     for (struct json piece = first;;) {
         json_text(json_find(piece, str_from(member)), &text);
         for (size_t i = 0; i < ARRAY_LEN(once); i++) {
@@ -90,7 +90,7 @@ static void put_details(struct json_writer *w, struct str items) {
     struct buf list;
     struct json all, detail;
     struct err e;
-    buf_init(&list, GATHER_MAX_BYTES + 2);
+    buf_init(&list, REPLY_MAX_BYTES + 2);
     buf_append_byte(&list, '[');
     buf_append(&list, str_head(items, items.len - 1)); /* without the final comma */
     buf_append_byte(&list, ']');
@@ -444,24 +444,19 @@ static bool openai_reply_take_like(struct openai_reply *reply, struct str data) 
 
 /* --- the dialect's functions -------------------------------------------------------------- */
 
+#define AT(buffer) offsetof(struct openai_reply, buffer)
+static const size_t bufs[] = {AT(reasoning), AT(details)};
+static const struct reply_layout layout = {sizeof(struct openai_reply), bufs, ARRAY_LEN(bufs)};
+
 static struct reply *openai_reply_new(reply_event_fn *on_reply, void *ctx) {
-    struct openai_reply *reply = MEM_NEW(struct openai_reply);
-    reply->base.on_reply = on_reply;
-    reply->base.ctx = ctx;
+    struct openai_reply *reply = reply_new(&layout, on_reply, ctx);
     gather_init(&reply->gather);
-    buf_init(&reply->reasoning, GATHER_MAX_BYTES);
-    buf_init(&reply->details, GATHER_MAX_BYTES);
     return &reply->base;
 }
 
 static void openai_reply_free(struct reply *base) {
-    struct openai_reply *reply = (struct openai_reply *)base;
-    if (!reply) return;
-    gather_done(&reply->gather);
-    buf_done(&reply->reasoning);
-    buf_done(&reply->details);
-    json_template_done(&base->like);
-    free(reply);
+    if (base) gather_done(&((struct openai_reply *)base)->gather);
+    reply_free(base);
 }
 
 static bool openai_reply_feed(struct reply *base, const struct sse_event *event) {

@@ -283,22 +283,20 @@ static const struct {
 
 /* --- the dialect's functions -------------------------------------------------------------- */
 
+#define AT(buffer) offsetof(struct responses_reply, buffer)
+static const size_t bufs[] = {AT(items)};
+static const struct reply_layout layout = {sizeof(struct responses_reply), bufs,
+                                           ARRAY_LEN(bufs)};
+
 static struct reply *responses_reply_new(reply_event_fn *on_reply, void *ctx) {
-    struct responses_reply *reply = MEM_NEW(struct responses_reply);
-    reply->base.on_reply = on_reply;
-    reply->base.ctx = ctx;
+    struct responses_reply *reply = reply_new(&layout, on_reply, ctx);
     gather_init(&reply->gather);
-    buf_init(&reply->items, GATHER_MAX_BYTES);
     return &reply->base;
 }
 
 static void responses_reply_free(struct reply *base) {
-    struct responses_reply *reply = (struct responses_reply *)base;
-    if (!reply) return;
-    gather_done(&reply->gather);
-    buf_done(&reply->items);
-    json_template_done(&base->like);
-    free(reply);
+    if (base) gather_done(&((struct responses_reply *)base)->gather);
+    reply_free(base);
 }
 
 /* The type is in the data; some servers give it only as the event's name. */
