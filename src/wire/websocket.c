@@ -1,20 +1,50 @@
 #include "wire/websocket.h"
 
 #include "base/mem.h"
+#include "base/shared_library.h"
 #include "base/utf8.h"
 #include "wire/base64.h"
-#include "wire/wslay.h"
 
 #include <assert.h>
 #include <nettle/sha1.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/types.h>
+#include <wslay/wslay.h>
 
 #define OPCODE_NONE WSLAY_CONTINUATION_FRAME
 #define FRAME_HEAD_MAX_BYTES 14
 
+/* --- libwslay ------------------------------------------------------------------------------ */
+
+/* Debian ships it as a shared object only, and a daemon that serves no WebSocket starts without
+ * it. */
+/* clang-format off */
+#define FUNCTIONS(USE)                                                                         \
+    USE(wslay_frame_context_init) USE(wslay_frame_context_free) USE(wslay_frame_send)          \
+    USE(wslay_frame_recv)
+/* clang-format on */
+
+#define MEMBER(name) __typeof__(name) *name;
+static struct wslay { FUNCTIONS(MEMBER) } wslay;
+
+#define SYMBOL(name) SHARED_SYMBOL(struct wslay, name),
+static const struct shared_symbol symbols[] = {FUNCTIONS(SYMBOL)};
+
+static struct shared_library library = {
+    .file = "libwslay.so.1",
+    .title = "libwslay",
+    .needs = "WebSocket needs libwslay",
+    .package = "libwslay1",
+    .version = "weir needs 1.1 or later",
+    .code = ERR_UNAVAILABLE,
+    .symbols = symbols,
+    .symbols_count = ARRAY_LEN(symbols),
+    .table = &wslay,
+};
+
 bool websocket_load(struct err *e) {
-    return wslay_load(e);
+    return shared_library_load(&library, e);
 }
 
 struct websocket {
@@ -49,18 +79,17 @@ static ssize_t give_input(uint8_t *room, size_t len, int flags, void *ctx) {
 static void begin_frames(struct websocket *websocket) {
     static const struct wslay_frame_callbacks reading = {.recv_callback = give_input};
     if (websocket->frames) return;
-    if (wslay_loaded()->wslay_frame_context_init(&websocket->frames, &reading, websocket) != 0)
-        abort();
+    if (wslay.wslay_frame_context_init(&websocket->frames, &reading, websocket) != 0) abort();
 }
 
 static void end_frames(struct websocket *websocket) {
-    if (websocket->frames) wslay_loaded()->wslay_frame_context_free(websocket->frames);
+    if (websocket->frames) wslay.wslay_frame_context_free(websocket->frames);
     websocket->frames = NULL;
 }
 
 struct websocket *websocket_new(enum websocket_role role, size_t max_bytes,
                                 websocket_message_fn *on_message, void *ctx) {
-    assert(wslay_loaded()->wslay_frame_recv); /* websocket_load() has succeeded */
+    assert(wslay.wslay_frame_recv); /* websocket_load() has succeeded */
     struct websocket *websocket = MEM_NEW(struct websocket);
     websocket->role = role;
     websocket->on_message = on_message;
@@ -225,7 +254,7 @@ bool websocket_feed(struct websocket *websocket, struct str bytes, struct err *e
     websocket->input = bytes;
     if (bytes.len && !websocket->over) begin_frames(websocket);
     while (!websocket->over && (websocket->held_bytes > 0 || websocket->input.len > 0)) {
-        got = wslay_loaded()->wslay_frame_recv(websocket->frames, &frame);
+        got = wslay.wslay_frame_recv(websocket->frames, &frame);
         if (got == WSLAY_ERR_WANT_READ) break;
         if (got < 0)
             return websocket_fail(
@@ -265,12 +294,11 @@ static bool append_frame(struct buf *out, enum websocket_role role, uint8_t opco
                                      .mask = role == WEBSOCKET_CLIENT,
                                      .data = (const uint8_t *)data.at,
                                      .data_length = data.len};
-    const struct wslay *wslay = wslay_loaded();
     wslay_frame_context_ptr frames;
     if (!buf_room(out, data.len + FRAME_HEAD_MAX_BYTES)) return false;
-    if (wslay->wslay_frame_context_init(&frames, &writing, out) != 0) abort();
-    ssize_t sent = wslay->wslay_frame_send(frames, &frame);
-    wslay->wslay_frame_context_free(frames);
+    if (wslay.wslay_frame_context_init(&frames, &writing, out) != 0) abort();
+    ssize_t sent = wslay.wslay_frame_send(frames, &frame);
+    wslay.wslay_frame_context_free(frames);
     assert(sent == (ssize_t)data.len);
     (void)sent;
     return true;
