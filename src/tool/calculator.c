@@ -1,5 +1,8 @@
-#include "tool/calculator.h"
-
+/* calculator: the tool that evaluates arithmetic, because models guess.
+ *
+ * {"expression":"(12.5 + 3) * 4"} gives {"expression":"(12.5 + 3) * 4","result":62}. What an
+ * expression may contain is described in tool/expression.h.
+ */
 #include "tool/computed.h"
 #include "tool/expression.h"
 #include "tool/local.h"
@@ -25,7 +28,7 @@ static bool calculate(struct json args, struct arena *arena, struct buf *out, st
     return counted;
 }
 
-static const struct computed calculator = {
+const struct computed calculator_tool = {
     .name = STR_INIT("calculator"),
     .description = STR_INIT("Work out an arithmetic expression exactly."),
     .parameters = STR_INIT(
@@ -38,7 +41,3 @@ static const struct computed calculator = {
     .idempotent = true,
     .compute = calculate,
 };
-
-struct tool *calculator_tool_new(void) {
-    return computed_tool_new(&calculator);
-}

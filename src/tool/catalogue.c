@@ -1,30 +1,31 @@
 #include "tool/catalogue.h"
 
 #include "base/nearest.h"
-#include "tool/calculator.h"
-#include "tool/file_read.h"
-#include "tool/file_write.h"
+#include "tool/computed.h"
+#include "tool/file_tool.h"
 #include "tool/memory.h"
-#include "tool/state_write.h"
-#include "tool/time.h"
 #include "tool/web_fetch.h"
 
-/* ---- One function for each row ---- */
+/* ---- How a row is made ---- */
 
 static bool needs_pool(const struct catalogue_options *options, struct err *e) {
     return options->pool ||
            err_set(e, ERR_FAILED_PRECONDITION, "this program may not ask other servers");
 }
 
-static bool make_web_fetch(const struct catalogue_options *options, struct tool **ret,
+static bool make_web_fetch(const struct catalogue_row *row,
+                           const struct catalogue_options *options, struct tool **ret,
                            struct err *e) {
+    (void)row;
     if (!needs_pool(options, e)) return false;
     *ret = web_fetch_tool_new(options->pool);
     return true;
 }
 
-static bool make_web_search(const struct catalogue_options *options, struct tool **ret,
+static bool make_web_search(const struct catalogue_row *row,
+                            const struct catalogue_options *options, struct tool **ret,
                             struct err *e) {
+    (void)row;
     struct web_search_options search = options->search;
     search.pool = options->pool;
     if (!needs_pool(options, e)) return false;
@@ -36,27 +37,12 @@ static bool make_web_search(const struct catalogue_options *options, struct tool
     return true;
 }
 
-static bool make_calculator(const struct catalogue_options *options, struct tool **ret,
-                            struct err *e) {
+static bool make_computed(const struct catalogue_row *row,
+                          const struct catalogue_options *options, struct tool **ret,
+                          struct err *e) {
     (void)options;
     (void)e;
-    *ret = calculator_tool_new();
-    return true;
-}
-
-static bool make_time(const struct catalogue_options *options, struct tool **ret,
-                      struct err *e) {
-    (void)options;
-    (void)e;
-    *ret = time_tool_new();
-    return true;
-}
-
-static bool make_state_write(const struct catalogue_options *options, struct tool **ret,
-                             struct err *e) {
-    (void)options;
-    (void)e;
-    *ret = state_write_tool_new();
+    *ret = computed_tool_new(row->what.computed);
     return true;
 }
 
@@ -71,24 +57,18 @@ static bool needs_files(const struct catalogue_options *options, struct err *e) 
                    "no folder for files is set, and no object storage");
 }
 
-static bool make_file_read(const struct catalogue_options *options, struct tool **ret,
-                           struct err *e) {
+static bool make_file(const struct catalogue_row *row, const struct catalogue_options *options,
+                      struct tool **ret, struct err *e) {
     if (!needs_files(options, e)) return false;
-    if (!in_bucket(options)) return file_read_tool_new(options->file_root, ret, e);
-    *ret = file_read_tool_new_bucket(options->bucket);
+    if (!in_bucket(options))
+        return file_tool_new_folder(row->what.file, options->file_root, ret, e);
+    *ret = file_tool_new_bucket(row->what.file, options->bucket);
     return true;
 }
 
-static bool make_file_write(const struct catalogue_options *options, struct tool **ret,
-                            struct err *e) {
-    if (!needs_files(options, e)) return false;
-    if (!in_bucket(options)) return file_write_tool_new(options->file_root, ret, e);
-    *ret = file_write_tool_new_bucket(options->bucket);
-    return true;
-}
-
-static bool make_exec(const struct catalogue_options *options, struct tool **ret,
-                      struct err *e) {
+static bool make_exec(const struct catalogue_row *row, const struct catalogue_options *options,
+                      struct tool **ret, struct err *e) {
+    (void)row;
     if (!options->exec.root.len)
         return err_set(
             e, ERR_FAILED_PRECONDITION,
@@ -96,33 +76,13 @@ static bool make_exec(const struct catalogue_options *options, struct tool **ret
     return exec_tool_new(&options->exec, ret, e);
 }
 
-static bool make_memory(const struct catalogue_options *options,
-                        struct tool *(*make)(struct store *store), struct tool **ret,
+static bool make_memory(const struct catalogue_row *row,
+                        const struct catalogue_options *options, struct tool **ret,
                         struct err *e) {
     if (!options->store && !options->only_looked_at)
         return err_set(e, ERR_FAILED_PRECONDITION, "there is no store to keep memories in");
-    *ret = make(options->store);
+    *ret = memory_tool_new(row->what.memory, options->store);
     return true;
-}
-
-static bool make_memory_search(const struct catalogue_options *options, struct tool **ret,
-                               struct err *e) {
-    return make_memory(options, memory_search_tool_new, ret, e);
-}
-
-static bool make_memory_list(const struct catalogue_options *options, struct tool **ret,
-                             struct err *e) {
-    return make_memory(options, memory_list_tool_new, ret, e);
-}
-
-static bool make_memory_write(const struct catalogue_options *options, struct tool **ret,
-                              struct err *e) {
-    return make_memory(options, memory_write_tool_new, ret, e);
-}
-
-static bool make_memory_delete(const struct catalogue_options *options, struct tool **ret,
-                               struct err *e) {
-    return make_memory(options, memory_delete_tool_new, ret, e);
 }
 
 /* ---- The table ---- */
@@ -132,29 +92,29 @@ static bool make_memory_delete(const struct catalogue_options *options, struct t
 static const struct catalogue_row rows[] = {
     /* clang-format off */
     {ROW("web_fetch", "search", "Reads a public page as text."),
-     true, make_web_fetch, true, false},
+     true, make_web_fetch, true, false, {NULL}},
     {ROW("web_search_tool", "search", "Searches the web through the operator's search backend."),
-     true, make_web_search, true, false},
+     true, make_web_search, true, false, {NULL}},
     {ROW("file_read", "files", "Reads a file of the workspace."),
-     true, make_file_read, false, false},
+     true, make_file, false, false, {.file = &file_read_tool}},
     {ROW("file_write", "files", "Writes a file of the workspace, or replaces it."),
-     true, make_file_write, false, false},
+     true, make_file, false, false, {.file = &file_write_tool}},
     {ROW("exec", "code", "Runs a command in a sandbox."),
-     false, make_exec, false, true},
+     false, make_exec, false, true, {NULL}},
     {ROW("memory_search", "memory", "Searches what is remembered of the workspace."),
-     true, make_memory_search, false, false},
+     true, make_memory, false, false, {.memory = &memory_search_tool}},
     {ROW("memory_list", "memory", "Lists what is remembered of the workspace."),
-     true, make_memory_list, false, false},
+     true, make_memory, false, false, {.memory = &memory_list_tool}},
     {ROW("memory_write", "memory", "Remembers something, or changes what is remembered."),
-     true, make_memory_write, false, false},
+     true, make_memory, false, false, {.memory = &memory_write_tool}},
     {ROW("memory_delete", "memory", "Forgets what is remembered under a key."),
-     false, make_memory_delete, false, false},
+     false, make_memory, false, false, {.memory = &memory_delete_tool}},
     {ROW("calculator", "utility", "Works out an arithmetic expression exactly."),
-     true, make_calculator, false, false},
+     true, make_computed, false, false, {.computed = &calculator_tool}},
     {ROW("current_time", "utility", "Tells date and time in a time zone, now or at a moment."),
-     true, make_time, false, false},
+     true, make_computed, false, false, {.computed = &current_time_tool}},
     {ROW(STATE_WRITE_TOOL, "utility", "Changes the state of the application that a user works with."),
-     true, make_state_write, false, false},
+     true, make_computed, false, false, {.computed = &state_write_tool}},
     /* clang-format on */
 };
 
@@ -183,5 +143,6 @@ bool catalogue_make(struct str name, const struct catalogue_options *options, st
                     struct err *e) {
     const struct catalogue_row *row = catalogue_find(name);
     if (!row) return unknown(name, e);
-    return row->make(options, ret, e) || err_add(e, "tool '" STR_FMT "'", STR_ARG(row->name));
+    return row->make(row, options, ret, e) ||
+           err_add(e, "tool '" STR_FMT "'", STR_ARG(row->name));
 }

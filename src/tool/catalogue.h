@@ -36,9 +36,16 @@ struct catalogue_row {
 
     /* errors  ERR_FAILED_PRECONDITION a setting is missing; ERR_INVALID_ARGUMENT it is wrong;
      *         ERR_UNIMPLEMENTED this machine cannot do it: the tool is off */
-    bool (*make)(const struct catalogue_options *options, struct tool **ret, struct err *e);
+    bool (*make)(const struct catalogue_row *row, const struct catalogue_options *options,
+                 struct tool **ret, struct err *e);
     bool asks;    /* sends requests to other servers: call http_pool_need() first */
     bool guarded; /* a human decides about each call; same value as tool->asks */
+
+    union { /* what to make, where several rows share a `make` */
+        const struct computed *computed;
+        const struct file_tool_kind *file;
+        const struct memory_deed *memory;
+    } what;
 };
 
 /* All rows, in the order they are shown. */

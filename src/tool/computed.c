@@ -69,16 +69,11 @@ static void computed_cancel(struct tool_call *call) {
     if (job_cancel(&call->job)) computed_call_free(call);
 }
 
-static void computed_free(struct tool *tool) {
-    local_tool_done(tool);
-    free(CONTAINER_OF(tool, struct computed_tool, base));
-}
-
 static const struct tool_kind computed_kind = {
     .name = "computed",
     .start = computed_start,
     .cancel = computed_cancel,
-    .free = computed_free,
+    .free = local_tool_free,
 };
 
 struct tool *computed_tool_new(const struct computed *what) {

@@ -22,6 +22,11 @@ struct computed {
     bool (*compute)(struct json args, struct arena *arena, struct buf *out, struct err *e);
 };
 
+#define STATE_WRITE_TOOL "state_write"
+
+/* Each is described in the file of its name. */
+extern const struct computed calculator_tool, current_time_tool, state_write_tool;
+
 /* The caller ends it with tool_free(). */
 struct tool *computed_tool_new(const struct computed *what);
 

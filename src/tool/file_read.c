@@ -1,5 +1,11 @@
-#include "tool/file_read.h"
-
+/* file_read: the tool that reads a file of the workspace.
+ *
+ * {"key":"notes/plan.md"} gives {"key","content","content_type","encoding","size_bytes"}. Text
+ * is returned unchanged, other content as base64. Content that is too long for a result is cut
+ * between characters and `truncated` is set; size_bytes is always the size of the file.
+ *
+ * Source   crawbl.md 2.8
+ */
 #include "base/utf8.h"
 #include "tool/file_tool.h"
 #include "tool/local.h"
@@ -142,7 +148,7 @@ static bool file_read_show(const struct file_request *request, const struct file
     return true;
 }
 
-static const struct file_tool_kind file_read_kind = {
+const struct file_tool_kind file_read_tool = {
     .name = STR_INIT("file_read"),
     .description = STR_INIT(
         "Read a file of this workspace by its key, such as \"notes/plan.md\". Text comes as it "
@@ -153,15 +159,3 @@ static const struct file_tool_kind file_read_kind = {
         "},\"required\":[\"key\"],\"additionalProperties\":false}"),
     .show = file_read_show,
 };
-
-bool file_read_tool_new(struct str root, struct tool **ret, struct err *e) {
-    struct file_place *place;
-    if (!place_new_folder(root, &place, e))
-        return err_add(e, STR_FMT, STR_ARG(file_read_kind.name));
-    *ret = file_tool_new(&file_read_kind, place);
-    return true;
-}
-
-struct tool *file_read_tool_new_bucket(struct bucket *bucket) {
-    return file_tool_new(&file_read_kind, place_new_bucket(bucket));
-}

@@ -159,7 +159,8 @@ static const struct tool_kind file_kind = {
     .free = file_free,
 };
 
-struct tool *file_tool_new(const struct file_tool_kind *kind, struct file_place *place) {
+/* Takes the place. */
+static struct tool *file_tool_new(const struct file_tool_kind *kind, struct file_place *place) {
     struct file_tool *file = MEM_NEW(struct file_tool);
     file->kind = kind;
     file->place = place;
@@ -171,4 +172,16 @@ struct tool *file_tool_new(const struct file_tool_kind *kind, struct file_place 
                                .idempotent = true};
     local_tool_init(&file->base);
     return &file->base;
+}
+
+bool file_tool_new_folder(const struct file_tool_kind *kind, struct str root, struct tool **ret,
+                          struct err *e) {
+    struct file_place *place;
+    if (!place_new_folder(root, &place, e)) return err_add(e, STR_FMT, STR_ARG(kind->name));
+    *ret = file_tool_new(kind, place);
+    return true;
+}
+
+struct tool *file_tool_new_bucket(const struct file_tool_kind *kind, struct bucket *bucket) {
+    return file_tool_new(kind, place_new_bucket(bucket));
 }

@@ -39,7 +39,15 @@ struct file_tool_kind {
                  struct buf *out, struct err *e);
 };
 
-/* Takes the place. */
-struct tool *file_tool_new(const struct file_tool_kind *kind, struct file_place *place);
+/* Each is described in the file of its name. */
+extern const struct file_tool_kind file_read_tool, file_write_tool;
+
+/* Files below the folder `root`. The caller ends it with tool_free().
+ * errors  as root_open() */
+MUST_CHECK bool file_tool_new_folder(const struct file_tool_kind *kind, struct str root,
+                                     struct tool **ret, struct err *e);
+
+/* Files in a bucket, which outlives the tool; NULL: the tool will not be called. */
+struct tool *file_tool_new_bucket(const struct file_tool_kind *kind, struct bucket *bucket);
 
 #endif

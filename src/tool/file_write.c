@@ -1,5 +1,10 @@
-#include "tool/file_write.h"
-
+/* file_write: the tool that writes a whole file of the workspace.
+ *
+ * {"key":"notes/plan.md","content":"..."} gives {"key","object_key","content_type",
+ * "size_bytes"}. An existing file is replaced atomically.
+ *
+ * Source   crawbl.md 2.8
+ */
 #include "tool/file_tool.h"
 #include "tool/local.h"
 
@@ -39,7 +44,7 @@ static bool file_write_prepare(const struct file_request *request, struct file_c
                    STR_ARG(request->key), (size_t)PLACE_FILE_MAX_BYTES);
 }
 
-static const struct file_tool_kind file_write_kind = {
+const struct file_tool_kind file_write_tool = {
     .name = STR_INIT("file_write"),
     .description = STR_INIT(
         "Write a file of this workspace under a key, such as \"notes/plan.md\", and replace "
@@ -53,15 +58,3 @@ static const struct file_tool_kind file_write_kind = {
         "},\"required\":[\"key\",\"content\"],\"additionalProperties\":false}"),
     .prepare = file_write_prepare,
 };
-
-bool file_write_tool_new(struct str root, struct tool **ret, struct err *e) {
-    struct file_place *place;
-    if (!place_new_folder(root, &place, e))
-        return err_add(e, STR_FMT, STR_ARG(file_write_kind.name));
-    *ret = file_tool_new(&file_write_kind, place);
-    return true;
-}
-
-struct tool *file_write_tool_new_bucket(struct bucket *bucket) {
-    return file_tool_new(&file_write_kind, place_new_bucket(bucket));
-}

@@ -15,6 +15,11 @@ void local_tool_done(struct tool *tool) {
     schema_free((struct schema *)tool->schema);
 }
 
+void local_tool_free(struct tool *tool) {
+    local_tool_done(tool);
+    free(tool); /* the first member of the whole */
+}
+
 bool local_args(struct str text, struct json *ret, struct err *e) {
     if (!json_read(text, ret, e)) return err_add(e, "the arguments");
     return ret->kind == JSON_OBJECT ||

@@ -22,6 +22,8 @@
 /* Parse tool->parameters, a constant, into tool->schema; _done frees that. */
 void local_tool_init(struct tool *tool);
 void local_tool_done(struct tool *tool);
+/* tool_kind.free of a tool that owns nothing else. */
+void local_tool_free(struct tool *tool);
 
 /* The arguments of a call as an object. */
 MUST_CHECK bool local_args(struct str text, struct json *ret, struct err *e);

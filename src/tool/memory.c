@@ -29,7 +29,6 @@ struct tool_call {
     void *ctx;
 };
 
-/* What one of the tools does. */
 struct memory_deed {
     struct str name, description, parameters;
     bool idempotent;
@@ -261,7 +260,7 @@ static bool start_delete(struct tool_call *call, const struct tool_request *requ
     ",\"description\":\"" says "\"},"
 #define CATEGORY "Only this category, such as core, daily or conversation; without it, all."
 
-static const struct memory_deed search = {
+const struct memory_deed memory_search_tool = {
     .name = STR_INIT("memory_search"),
     .description = STR_INIT("Look for what is remembered about this workspace. Entries that "
                             "hold more of the words, "
@@ -275,7 +274,7 @@ static const struct memory_deed search = {
     .start = start_search,
 };
 
-static const struct memory_deed list = {
+const struct memory_deed memory_list_tool = {
     .name = STR_INIT("memory_list"),
     .description =
         STR_INIT("List what is remembered about this workspace, newest change first."),
@@ -287,7 +286,7 @@ static const struct memory_deed list = {
     .start = start_list,
 };
 
-static const struct memory_deed remember = {
+const struct memory_deed memory_write_tool = {
     .name = STR_INIT("memory_write"),
     .description = STR_INIT("Remember something about this workspace for later conversations. "
                             "An entry with the same key and category is replaced."),
@@ -301,7 +300,7 @@ static const struct memory_deed remember = {
 };
 
 /* Not idempotent: a second time it would find nothing and report that. */
-static const struct memory_deed forget = {
+const struct memory_deed memory_delete_tool = {
     .name = STR_INIT("memory_delete"),
     .description = STR_INIT("Forget a key of this workspace, in every category that has it."),
     .parameters = STR_INIT(OBJECT TEXT("key", "256", "The key of the entry.") LOCAL_DESCRIPTION
@@ -328,19 +327,14 @@ static struct tool_call *memory_start(struct tool *tool, struct loop *loop,
     return call;
 }
 
-static void memory_free(struct tool *tool) {
-    local_tool_done(tool);
-    free(CONTAINER_OF(tool, struct memory_tool, base));
-}
-
 static const struct tool_kind memory_kind = {
     .name = "memory",
     .start = memory_start,
     .cancel = memory_call_free,
-    .free = memory_free,
+    .free = local_tool_free,
 };
 
-static struct tool *tool_new(const struct memory_deed *deed, struct store *store) {
+struct tool *memory_tool_new(const struct memory_deed *deed, struct store *store) {
     struct memory_tool *tool = MEM_NEW(struct memory_tool);
     tool->base = (struct tool){.kind = &memory_kind,
                                .name = deed->name,
@@ -351,20 +345,4 @@ static struct tool *tool_new(const struct memory_deed *deed, struct store *store
     tool->deed = deed;
     local_tool_init(&tool->base);
     return &tool->base;
-}
-
-struct tool *memory_search_tool_new(struct store *store) {
-    return tool_new(&search, store);
-}
-
-struct tool *memory_list_tool_new(struct store *store) {
-    return tool_new(&list, store);
-}
-
-struct tool *memory_write_tool_new(struct store *store) {
-    return tool_new(&remember, store);
-}
-
-struct tool *memory_delete_tool_new(struct store *store) {
-    return tool_new(&forget, store);
 }

@@ -18,10 +18,12 @@
 #include "store/store.h"
 #include "tool/tool.h"
 
-/* The caller ends each with tool_free(). */
-struct tool *memory_search_tool_new(struct store *store);
-struct tool *memory_list_tool_new(struct store *store);
-struct tool *memory_write_tool_new(struct store *store);
-struct tool *memory_delete_tool_new(struct store *store);
+/* What one of the tools does. */
+struct memory_deed;
+extern const struct memory_deed memory_search_tool, memory_list_tool, memory_write_tool,
+    memory_delete_tool;
+
+/* The caller ends it with tool_free(). */
+struct tool *memory_tool_new(const struct memory_deed *deed, struct store *store);
 
 #endif

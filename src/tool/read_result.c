@@ -101,16 +101,11 @@ static struct tool_call *read_result_start(struct tool *tool, struct loop *loop,
     return call;
 }
 
-static void free_tool(struct tool *tool) {
-    local_tool_done(tool);
-    free(CONTAINER_OF(tool, struct reader, base));
-}
-
 struct tool *read_result_tool_new(struct store *store) {
     static const struct tool_kind kind = {.name = "read_result",
                                           .start = read_result_start,
                                           .cancel = read_result_call_free,
-                                          .free = free_tool};
+                                          .free = local_tool_free};
     struct reader *reader = MEM_NEW(struct reader);
     reader->store = store;
     reader->base = (struct tool){

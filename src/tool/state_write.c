@@ -1,5 +1,9 @@
-#include "tool/state_write.h"
-
+/* state_write: the tool that changes the state of the application which a user works with.
+ *
+ * Each member of `state` replaces the member of that name; the others stay. The tool itself keeps
+ * nothing: a contract whose callers have a state (contract/agui) shows each call that succeeded as a
+ * change of it. For all others a call has no effect.
+ */
 #include "tool/computed.h"
 #include "tool/local.h"
 
@@ -20,7 +24,7 @@ static bool write_state(struct json args, struct arena *arena, struct buf *out, 
     return true;
 }
 
-static const struct computed state_write = {
+const struct computed state_write_tool = {
     .name = STR_INIT(STATE_WRITE_TOOL),
     .description = STR_INIT("Change the state of the application that the user sees."),
     .parameters = STR_INIT(
@@ -32,7 +36,3 @@ static const struct computed state_write = {
     .idempotent = true,
     .compute = write_state,
 };
-
-struct tool *state_write_tool_new(void) {
-    return computed_tool_new(&state_write);
-}

@@ -1,5 +1,9 @@
-#include "tool/time.h"
-
+/* time: the tool `current_time`, the local time in a time zone.
+ *
+ * {"zone":"Asia/Tokyo"} gives {"time":"2026-03-01T21:00:00+09:00","zone":"Asia/Tokyo",
+ * "weekday":"Sunday","unix":1772366400}. With "at", a time with an offset, it converts that
+ * time instead of now. Zones come from the machine (package tzdata); UTC always works.
+ */
 #include "base/clock.h"
 #include "base/file.h"
 #include "tool/computed.h"
@@ -91,7 +95,7 @@ static bool report_time(struct json args, struct arena *arena, struct buf *out, 
     return written;
 }
 
-static const struct computed current_time = {
+const struct computed current_time_tool = {
     .name = STR_INIT("current_time"),
     .description = STR_INIT("Tell date and time in a time zone, now or at a given moment."),
     .parameters =
@@ -104,7 +108,3 @@ static const struct computed current_time = {
     .idempotent = true,
     .compute = report_time,
 };
-
-struct tool *time_tool_new(void) {
-    return computed_tool_new(&current_time);
-}

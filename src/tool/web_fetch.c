@@ -243,16 +243,11 @@ static struct tool_call *fetch_start(struct tool *tool, struct loop *loop,
     return call;
 }
 
-static void fetch_free(struct tool *tool) {
-    local_tool_done(tool);
-    free(CONTAINER_OF(tool, struct web_fetch, base));
-}
-
 static const struct tool_kind web_fetch_kind = {
     .name = "web_fetch",
     .start = fetch_start,
     .cancel = web_call_cancel,
-    .free = fetch_free,
+    .free = local_tool_free,
 };
 
 static const struct str parameters = STR_INIT(

@@ -1,5 +1,4 @@
-#include "tool/file_read.h"
-#include "tool/file_write.h"
+#include "tool/file_tool.h"
 
 #include "helper/assert_str.h"
 #include "helper/test_folder.h"
@@ -23,8 +22,8 @@ static void init(struct stage *stage, struct loop *loop) {
     *stage = (struct stage){.loop = loop};
     test_folder_make(stage->folder);
     struct str root = str_from(stage->folder);
-    assert_true(file_read_tool_new(root, &stage->reads, &e));
-    assert_true(file_write_tool_new(root, &stage->writes, &e));
+    assert_true(file_tool_new_folder(&file_read_tool, root, &stage->reads, &e));
+    assert_true(file_tool_new_folder(&file_write_tool, root, &stage->writes, &e));
     buf_init(&stage->said, MIB);
 }
 
@@ -343,7 +342,7 @@ static void a_tool_may_go_while_a_cancelled_call_still_works(void **state) {
     struct err e;
     init(&stage, loop_new());
     struct tool *gone;
-    assert_true(file_write_tool_new(str_from(stage.folder), &gone, &e));
+    assert_true(file_tool_new_folder(&file_write_tool, str_from(stage.folder), &gone, &e));
     struct tool_call *call =
         begin(&stage, gone, STR("w"), STR("{\"key\":\"a\",\"content\":\"x\"}"));
     gone->kind->cancel(call);
@@ -357,10 +356,10 @@ static void a_tool_without_its_folder_is_not_made(void **state) {
     (void)state;
     struct tool *tool = NULL;
     struct err e;
-    assert_false(file_read_tool_new(STR("/nowhere/at/all"), &tool, &e));
+    assert_false(file_tool_new_folder(&file_read_tool, STR("/nowhere/at/all"), &tool, &e));
     assert_string_equal(e.text, "file_read: the folder of files '/nowhere/at/all': there is no "
                                 "such folder; make it or name another");
-    assert_false(file_write_tool_new(STR("/dev/null"), &tool, &e));
+    assert_false(file_tool_new_folder(&file_write_tool, STR("/dev/null"), &tool, &e));
     assert_null(tool);
 }
 

@@ -58,10 +58,10 @@ static int setup(void **state) {
     loop = loop_new_fake();
     store = fake_store_new();
     fake_store_always_commit(store);
-    tools[SEARCH] = memory_search_tool_new(store);
-    tools[LIST] = memory_list_tool_new(store);
-    tools[WRITE] = memory_write_tool_new(store);
-    tools[DELETE] = memory_delete_tool_new(store);
+    tools[SEARCH] = memory_tool_new(&memory_search_tool, store);
+    tools[LIST] = memory_tool_new(&memory_list_tool, store);
+    tools[WRITE] = memory_tool_new(&memory_write_tool, store);
+    tools[DELETE] = memory_tool_new(&memory_delete_tool, store);
     buf_init(&result, MIB);
     return 0;
 }

@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "conversation/conversation.h"
 #include "route/route_json.h"
-#include "tool/state_write.h"
+#include "tool/computed.h"
 
 #include <stdlib.h>
 
