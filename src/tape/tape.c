@@ -28,7 +28,7 @@ struct tape {
     bool plays;
     enum tape_pace pace;
     char *folder;
-    struct tape_queue *queue; /* of those who read the folder */
+    struct slots *readers; /* of the folder */
     struct text *secrets;
     struct str *known; /* the same secrets, for the mask */
     struct mask mask;
@@ -47,7 +47,7 @@ static struct tape *tape_new(const struct tape_options *options) {
     atomic_init(&tape->refs, 1);
     tape->pace = options->pace;
     tape->folder = str_dup(options->folder);
-    tape->queue = tape_queue_new();
+    tape->readers = slots_new(&(struct slots_limits){.all = 1, .queue_max = SIZE_MAX});
     tape->secrets = mem_zero(options->secret_count, sizeof(struct text));
     tape->known = mem_zero(options->secret_count, sizeof(struct str));
     for (size_t i = 0; i < options->secret_count; i++) {
@@ -76,7 +76,7 @@ static void tape_free(struct tape *tape) {
     free(tape->secrets);
     free(tape->known);
     free(tape->folder);
-    tape_queue_free(tape->queue);
+    slots_free(tape->readers);
     free(tape);
 }
 
@@ -90,8 +90,8 @@ void tape_unref(struct tape *tape) {
         tape_free(tape);
 }
 
-struct tape_queue *tape_queue_of(const struct tape *tape) {
-    return tape->queue;
+struct slots *tape_readers(const struct tape *tape) {
+    return tape->readers;
 }
 
 bool tape_plays(const struct tape *tape) {

@@ -16,8 +16,8 @@
 #ifndef WEIR_TAPE_TAPE_H
 #define WEIR_TAPE_TAPE_H
 
+#include "loop/slots.h"
 #include "tape/call.h"
-#include "tape/queue.h"
 
 #define TAPE_FILE_MAX_BYTES (64 * MIB)
 #define TAPE_ALL_MAX_BYTES (1024 * MIB)
@@ -58,8 +58,10 @@ MUST_CHECK bool tape_play_run(const struct tape *of, uint64_t run, enum tape_pac
 struct tape *tape_ref(struct tape *tape);
 void tape_unref(struct tape *tape); /* accepts NULL */
 
-/* Who reads its folder with tape_play_run(). Lives as long as the tape. */
-struct tape_queue *tape_queue_of(const struct tape *tape);
+/* A slot to read its folder with tape_play_run(): one reader at a time, because it takes a worker for
+ * as long as there are recordings, and tools need the workers too. They live as long as the tape; a
+ * reload opens the folder anew, with others. */
+struct slots *tape_readers(const struct tape *tape);
 
 bool tape_plays(const struct tape *tape);
 enum tape_pace tape_pace(const struct tape *tape);

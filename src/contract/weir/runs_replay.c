@@ -39,9 +39,8 @@ struct replay {
     struct tape *tape;     /* of this run, once it was read */
     struct err why;        /* why it could not be */
     struct job job;
-    struct tape_place place; /* among those who read the recordings' folder */
-    bool waits;              /* for its place */
-    bool open;               /* the place, the job, or the history is on its way */
+    struct slot slot; /* to read the recordings' folder */
+    bool open;        /* the slot, the job, or the history is on its way */
 };
 
 static void replay_free(struct replay *replay) {
@@ -58,8 +57,7 @@ static void replay_free(struct replay *replay) {
 static void replay_over(void *ctx) {
     struct replay *replay = ctx;
     replay->call = NULL;
-    if (replay->waits && tape_queue_cancel(tape_queue_of(replay->recorded), &replay->place))
-        replay->open = false;
+    if (slots_withdraw(&replay->slot)) replay->open = false;
     if (!replay->open) replay_free(replay);
 }
 
@@ -203,7 +201,7 @@ static void refuse_tape(struct replay *replay) {
 static void on_tape(void *ctx) {
     struct replay *replay = ctx;
     const struct run_summary *summary = &replay->summary;
-    tape_queue_leave(tape_queue_of(replay->recorded));
+    slots_leave(&replay->slot);
     if (is_left(replay)) return;
     if (!replay->tape) {
         refuse_tape(replay);
@@ -218,22 +216,23 @@ static void start_reading(struct replay *replay) {
     job_start(&replay->job, replay->instance->loop, read_tape, on_tape, replay);
 }
 
-static void on_place(void *ctx) {
+static void on_slot(void *ctx) {
     struct replay *replay = ctx;
-    replay->waits = false;
     if (replay->call) {
         start_reading(replay);
         return;
     }
-    tape_queue_leave(tape_queue_of(replay->recorded));
+    slots_leave(&replay->slot);
     replay_free(replay);
 }
 
 static void replay_read(struct replay *replay) {
     replay->open = true;
-    replay->waits = !tape_queue_enter(tape_queue_of(replay->recorded), &replay->place,
-                                      replay->instance->loop, on_place, replay);
-    if (!replay->waits) start_reading(replay);
+    replay->slot =
+        (struct slot){.loop = replay->instance->loop, .granted = on_slot, .ctx = replay};
+    if (slots_enter(tape_readers(replay->recorded), STR_EMPTY, SLOTS_NO_LIMIT, &replay->slot) ==
+        SLOTS_TAKEN)
+        start_reading(replay);
 }
 
 /* --- the run that is replayed ------------------------------------------------------------- */
