@@ -1,5 +1,6 @@
 #include "toolserver/sessions.h"
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/text.h"
 
@@ -18,11 +19,11 @@ struct session {
     struct list calls;
 };
 
-/* Sessions are few, and each request looks one up: a list by last use, and a table by id. */
+/* Each request looks one up by its id. */
 struct toolserver_sessions {
     pthread_mutex_t lock;
-    struct session **slots; /* open addressing by the first bytes of the id */
-    size_t slot_count, count, max;
+    struct map *by_id;
+    size_t max;
     size_t refs; /* the owner's, and one of each wish */
     uint64_t idle_ms;
     struct list unused;
@@ -43,47 +44,19 @@ struct toolserver_sessions *toolserver_sessions_new(size_t max, uint64_t idle_ms
     pthread_mutex_init(&sessions->lock, NULL);
     sessions->max = max;
     sessions->idle_ms = idle_ms;
-    sessions->slot_count = 16;
-    while (sessions->slot_count < 2 * max) sessions->slot_count *= 2;
-    sessions->slots = mem_zero(sessions->slot_count, sizeof(struct session *));
+    sessions->by_id = map_new();
     list_init(&sessions->unused);
     sessions->refs = 1;
     return sessions;
-}
-
-static size_t slot_of(const struct toolserver_sessions *sessions, struct str id) {
-    size_t hash = 0;
-    for (size_t i = 0; i < 16 && i < id.len; i++) hash = hash * 31 + (unsigned char)id.at[i];
-    return hash & (sessions->slot_count - 1);
 }
 
 static struct str sessions_id_of(const struct session *session) {
     return str_of(session->id, TOOLSERVER_SESSION_BYTES - 1);
 }
 
-/* The slot of this id, or the empty one where it belongs. */
-static size_t find_slot(const struct toolserver_sessions *sessions, struct str id) {
-    size_t slot = slot_of(sessions, id);
-    while (sessions->slots[slot] && !str_equal(sessions_id_of(sessions->slots[slot]), id))
-        slot = (slot + 1) & (sessions->slot_count - 1);
-    return slot;
-}
-
-/* Fill the gap: each session after it may have been put there because of it. */
-static void clear_slot(struct toolserver_sessions *sessions, size_t slot) {
-    sessions->slots[slot] = NULL;
-    for (size_t next = (slot + 1) & (sessions->slot_count - 1); sessions->slots[next];
-         next = (next + 1) & (sessions->slot_count - 1)) {
-        struct session *moved = sessions->slots[next];
-        sessions->slots[next] = NULL;
-        sessions->slots[find_slot(sessions, sessions_id_of(moved))] = moved;
-    }
-}
-
 static void session_free(struct toolserver_sessions *sessions, struct session *session) {
-    clear_slot(sessions, find_slot(sessions, sessions_id_of(session)));
+    map_remove(sessions->by_id, sessions_id_of(session));
     list_remove(&session->link);
-    sessions->count--;
     text_done(&session->workspace);
     text_done(&session->user);
     free(session);
@@ -97,7 +70,7 @@ static void sessions_unref(struct toolserver_sessions *sessions) {
     while (!list_empty(&sessions->unused))
         session_free(sessions, CONTAINER_OF(sessions->unused.next, struct session, link));
     pthread_mutex_destroy(&sessions->lock);
-    free(sessions->slots);
+    map_free(sessions->by_id);
     free(sessions);
 }
 
@@ -124,7 +97,7 @@ bool toolserver_random_id(char ret_id[TOOLSERVER_SESSION_BYTES], struct err *e) 
 static void sessions_prune(struct toolserver_sessions *sessions, uint64_t now_ms) {
     LIST_EACH(&sessions->unused, link) {
         struct session *session = CONTAINER_OF(link, struct session, link);
-        bool full = sessions->count >= sessions->max;
+        bool full = map_count(sessions->by_id) >= sessions->max;
         if (!full && now_ms - session->used_ms < sessions->idle_ms) return;
         if (list_empty(&session->calls)) session_free(sessions, session);
     }
@@ -141,8 +114,7 @@ static void sessions_add(struct toolserver_sessions *sessions,
     session->used_ms = now_ms;
     list_init(&session->calls);
     list_append(&sessions->unused, &session->link);
-    sessions->slots[find_slot(sessions, sessions_id_of(session))] = session;
-    sessions->count++;
+    map_put(sessions->by_id, sessions_id_of(session), session);
 }
 
 bool toolserver_sessions_open(struct toolserver_sessions *sessions,
@@ -152,7 +124,7 @@ bool toolserver_sessions_open(struct toolserver_sessions *sessions,
     if (!toolserver_random_id(ret_id, e)) return false;
     pthread_mutex_lock(&sessions->lock);
     sessions_prune(sessions, now_ms);
-    bool room = sessions->count < sessions->max;
+    bool room = map_count(sessions->by_id) < sessions->max;
     if (room) sessions_add(sessions, owner, version, now_ms, ret_id);
     pthread_mutex_unlock(&sessions->lock);
     return room || err_set(e, ERR_RESOURCE_EXHAUSTED,
@@ -161,7 +133,7 @@ bool toolserver_sessions_open(struct toolserver_sessions *sessions,
 
 static struct session *sessions_find(const struct toolserver_sessions *sessions,
                                      struct str id) {
-    return sessions->slots[find_slot(sessions, id)];
+    return map_find(sessions->by_id, id);
 }
 
 static struct session *find_own(const struct toolserver_sessions *sessions, struct str id,
@@ -198,7 +170,7 @@ bool toolserver_sessions_use(struct toolserver_sessions *sessions, struct str id
 
 size_t toolserver_sessions_count(struct toolserver_sessions *sessions) {
     pthread_mutex_lock(&sessions->lock);
-    size_t count = sessions->count;
+    size_t count = map_count(sessions->by_id);
     pthread_mutex_unlock(&sessions->lock);
     return count;
 }
