@@ -109,7 +109,6 @@ static void on_recovered(const struct recovered *found, const struct err *failed
     daemon_audit_config(daemon, "start");
     daemon->answers = answer_box_start(daemon->sessions, daemon_home(daemon));
     daemon->cancels = cancel_box_start(daemon->sessions, daemon_home(daemon));
-    daemon->interrupts = interrupt_box_start(daemon->sessions, daemon_home(daemon));
     heap_rest_start(daemon->heap_rest);
     presences_ready(&daemon->presences, daemon->snapshot);
     daemon_order(daemon, worker_serving);

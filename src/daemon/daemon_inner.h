@@ -25,7 +25,6 @@
 #include "store/sweep.h"
 #include "turn/answer_box.h"
 #include "turn/cancel_box.h"
-#include "turn/interrupt_box.h"
 #include "turn/recover.h"
 
 #include <stdatomic.h>
@@ -62,7 +61,6 @@ struct daemon {
     struct heap_rest *heap_rest;
     struct answer_box *answers; /* among replicas, as the next one */
     struct cancel_box *cancels;
-    struct interrupt_box *interrupts;
     struct clients *clients; /* NULL: it was not started for commands */
     struct reload reload;
     bool forced;         /* the shutdown deadline came before everything had ended */

@@ -68,8 +68,6 @@ static void on_server_stopped(void *ctx) {
     timer_stop(&daemon->cut);
     cancel_box_stop(daemon->cancels);
     daemon->cancels = NULL;
-    interrupt_box_stop(daemon->interrupts);
-    daemon->interrupts = NULL;
     heap_rest_stop(daemon->heap_rest);
     clients_stop(daemon->clients);
     sweep_stop(daemon->sweep);

@@ -2,8 +2,11 @@
 
 #include "base/mem.h"
 #include "session/directory.h"
+#include "session/session.h"
 #include "store/cancelling.h"
 #include "store/changes.h"
+#include "store/interrupting.h"
+#include "turn/admission.h"
 #include "turn/dormant_wake.h"
 
 #include <assert.h>
@@ -31,6 +34,8 @@ struct cancel_box {
     bool asking;          /* the store: its answer comes, also after the box was stopped */
     bool changed;         /* since the pass began */
     bool has;             /* wishes, or rows to remove, as far as this pass has read */
+    struct interrupting_ask *newer; /* the newer turns of others are read; or NULL */
+    bool newer_changed;             /* since then */
 };
 
 /* A run that is cancelled as soon as it is in memory. */
@@ -151,6 +156,41 @@ static void box_look(void *ctx) {
     read_page(box);
 }
 
+/* --- newer turns -------------------------------------------------------------------------- */
+
+static void look_for_newer(struct cancel_box *box);
+
+static void make_way(struct cancel_box *box, const struct interrupting *wish) {
+    const struct session_name name = {wish->workspace, wish->user, wish->session};
+    uint64_t runs[INTERRUPT_MAX];
+    size_t count = session_older(box->sessions, &name, wish->run, runs, INTERRUPT_MAX);
+    for (size_t i = 0; i < count; i++)
+        directory_cancel(box_directory(box), runs[i], STR(INTERRUPT_WHY));
+}
+
+/* After a failure nothing is lost: who waits says it again. */
+static void on_newer(const struct interrupting *wishes, size_t count, const struct err *failed,
+                     void *ctx) {
+    struct cancel_box *box = ctx;
+    (void)failed;
+    box->newer = NULL;
+    for (size_t i = 0; i < count; i++) make_way(box, &wishes[i]);
+    if (box->newer_changed) look_for_newer(box);
+}
+
+static void look_for_newer(struct cancel_box *box) {
+    box->newer_changed = box->newer != NULL;
+    if (box->newer_changed) return;
+    box->newer = interrupting_read(box_store(box), box->loop, on_newer, box);
+}
+
+/* --- life --------------------------------------------------------------------------------- */
+
+static void on_posted(void *ctx) {
+    box_look(ctx);
+    look_for_newer(ctx);
+}
+
 struct cancel_box *cancel_box_start(struct session_table *sessions, struct loop *loop) {
     struct store *store = session_table_store(sessions);
     if (!store || !store_is_shared(store)) return NULL;
@@ -159,7 +199,7 @@ struct cancel_box *cancel_box_start(struct session_table *sessions, struct loop 
     box->loop = loop;
     list_init(&box->sleepers);
     timer_init(&box->again, loop, box_look, box);
-    box->watcher = changes_watch(store_changes(store), CHANGE_POSTED, loop, box_look, box);
+    box->watcher = changes_watch(store_changes(store), CHANGE_POSTED, loop, on_posted, box);
     box_look(box); /* what was wished before */
     return box;
 }
@@ -168,6 +208,7 @@ void cancel_box_stop(struct cancel_box *box) {
     if (!box) return;
     changes_leave(box->watcher);
     timer_stop(&box->again);
+    interrupting_forget(box->newer);
     LIST_EACH(&box->sleepers, link) sleeper_free(CONTAINER_OF(link, struct sleeper, link));
     box_move(box, CANCEL_BOX_STOPPED);
     if (!box->asking) box_free(box);

@@ -7,6 +7,12 @@
  *
  *     idle ─▶ reading ─▶ idle, or waiting ─▶ reading
  *
+ * It also ends the turns whose place a newer one of another replica takes. With session.busy: interrupt
+ * a turn that waits for a session of another replica says so in the store (store/interrupting.h), again
+ * and again until it has the session. The turns of that session that are older are cancelled: the one
+ * that has it and those that wait for it, as a message that came here would. One that waits for a tool
+ * is cancelled once the tool has answered.
+ *
  * Memory   opaque.
  * Threads  the loop it was started on.
  */

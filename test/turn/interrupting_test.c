@@ -1,5 +1,5 @@
 /* Turns of this replica make way for newer ones of another; and this one's own wishes. */
-#include "turn/interrupt_box.h"
+#include "turn/cancel_box.h"
 
 #include "fake/store_fake.h"
 #include "helper/assert_str.h"
@@ -26,7 +26,7 @@ struct scene {
     struct loop *loop;
     struct store *store;
     struct session_table *sessions;
-    struct interrupt_box *box;
+    struct cancel_box *box;
     struct waiting_turn turns[TURNS_MAX];
     size_t count;
 };
@@ -46,7 +46,7 @@ static void open_scene(struct scene *scene) {
     fake_store_share(scene->store);
     scene->sessions = session_table_new(scene->store);
     session_table_wait(scene->sessions, 60000);
-    scene->box = interrupt_box_start(scene->sessions, scene->loop);
+    scene->box = cancel_box_start(scene->sessions, scene->loop);
     settle(scene);
 }
 
@@ -104,7 +104,7 @@ static void end(struct scene *scene, struct waiting_turn *turn) {
 }
 
 static void close_scene(struct scene *scene) {
-    interrupt_box_stop(scene->box);
+    cancel_box_stop(scene->box);
     session_table_leave(scene->sessions, scene->loop);
     settle(scene);
     session_table_free(scene->sessions);
