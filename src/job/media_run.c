@@ -255,17 +255,11 @@ static void open_record(struct media_run *media_run, const struct media_run_opti
 /* --- start -------------------------------------------------------------------------------- */
 
 static void keep_names(struct media_run *media_run, const struct media_run_options *options) {
-    struct buf *names = &media_run->names;
-    struct str workspace = options->workspace, user = options->user;
-    struct str model = options->request->model;
-    buf_init(names, workspace.len + user.len + model.len + 1);
-    buf_append(names, workspace);
-    buf_append(names, user);
-    buf_append(names, model);
-    struct str all = buf_str(names);
-    media_run->workspace = str_head(all, workspace.len);
-    media_run->user = str_head(str_skip(all, workspace.len), user.len);
-    media_run->asked_model = str_skip(all, workspace.len + user.len);
+    media_run->workspace = options->workspace;
+    media_run->user = options->user;
+    media_run->asked_model = options->request->model;
+    struct str *texts[] = {&media_run->workspace, &media_run->user, &media_run->asked_model};
+    buf_keep_texts(&media_run->names, texts, ARRAY_LEN(texts));
 }
 
 /* Bytes of the input, which is all that is known of the price in advance. */

@@ -79,26 +79,17 @@ static struct live *run_directory_find(struct run_stripe *stripe, uint64_t run) 
     return NULL;
 }
 
-static struct str directory_keep(struct buf *names, struct str name) {
-    size_t at = names->len;
-    buf_append(names, name);
-    return str_of(names->at + at, name.len);
-}
-
 bool directory_find(struct directory *directory, uint64_t run, struct live_view *ret) {
     struct run_stripe *stripe = lock_stripe(directory, run);
     const struct live *live = run_directory_find(stripe, run);
     if (live) {
-        size_t len = live->workspace.len + live->user.len + live->session.len + 1;
         *ret = (struct live_view){.journal = journal_ref(live->journal),
+                                  .workspace = live->workspace,
+                                  .user = live->user,
+                                  .session = live->session,
                                   .state = atomic_load(&live->state)};
-        buf_init(&ret->names, len);
-        char *room = buf_room(&ret->names, len); /* one allocation: the views do not move */
-        assert(room);
-        (void)room;
-        ret->workspace = directory_keep(&ret->names, live->workspace);
-        ret->user = directory_keep(&ret->names, live->user);
-        ret->session = directory_keep(&ret->names, live->session);
+        struct str *texts[] = {&ret->workspace, &ret->user, &ret->session};
+        buf_keep_texts(&ret->names, texts, ARRAY_LEN(texts));
     }
     pthread_mutex_unlock(&stripe->lock);
     return live != NULL;

@@ -309,19 +309,27 @@ enum session_answer session_return(struct session_table *table, struct pending_a
     return session_enter(table, &parked->name, SESSION_QUEUE, parked, lease, e);
 }
 
-void session_forgo(struct session_table *table, struct pending_approval *parked) {
+/* The session's stripe, locked. *ret: NULL if it is not in memory. */
+static struct session_stripe *lock_of(struct session_table *table,
+                                      const struct session_name *name, struct session **ret) {
     struct buf key;
     buf_init(&key, KEY_MAX_BYTES);
-    session_append_key(&key, &parked->name);
+    session_append_key(&key, name);
     struct session_stripe *stripe = striped_lock(table->stripes, buf_str(&key));
-    struct session *session = map_find(stripe->sessions, buf_str(&key));
+    *ret = map_find(stripe->sessions, buf_str(&key));
+    buf_done(&key);
+    return stripe;
+}
+
+void session_forgo(struct session_table *table, struct pending_approval *parked) {
+    struct session *session;
+    struct session_stripe *stripe = lock_of(table, &parked->name, &session);
     pending_approvals_leave(table->approvals, parked);
     if (session && session->loaded) {
         serve_waiters(session);
         resident_rest(session);
     }
     pthread_mutex_unlock(&stripe->lock);
-    buf_done(&key);
 }
 
 size_t session_before(struct lease *lease, uint64_t *ret_runs, size_t max) {
@@ -352,12 +360,9 @@ static void add_older(const struct lease *lease, uint64_t run, uint64_t *ret_run
 
 size_t session_older(struct session_table *table, const struct session_name *name, uint64_t run,
                      uint64_t *ret_runs, size_t max) {
-    struct buf key;
     size_t count = 0;
-    buf_init(&key, KEY_MAX_BYTES);
-    session_append_key(&key, name);
-    struct session_stripe *stripe = striped_lock(table->stripes, buf_str(&key));
-    struct session *session = map_find(stripe->sessions, buf_str(&key));
+    struct session *session;
+    struct session_stripe *stripe = lock_of(table, name, &session);
     struct lease *top = session ? top_of(session) : NULL;
     if (top && top->state == LEASE_HELD) add_older(top, run, ret_runs, max, &count);
     if (session) {
@@ -366,7 +371,6 @@ size_t session_older(struct session_table *table, const struct session_name *nam
         }
     }
     pthread_mutex_unlock(&stripe->lock);
-    buf_done(&key);
     return count;
 }
 
@@ -472,11 +476,8 @@ void session_release(struct lease *lease, struct turn_record *record) {
 /* If the session is not in memory, its next turn reads it from the store. */
 void session_remember(struct session_table *table, const struct session_name *name,
                       struct turn_record *record) {
-    struct buf key;
-    buf_init(&key, KEY_MAX_BYTES);
-    session_append_key(&key, name);
-    struct session_stripe *stripe = striped_lock(table->stripes, buf_str(&key));
-    struct session *session = map_find(stripe->sessions, buf_str(&key));
+    struct session *session;
+    struct session_stripe *stripe = lock_of(table, name, &session);
     if (session && session->loaded) {
         resident_remember(session, record);
         if (table->holdings) resident_rest(session);
@@ -486,7 +487,6 @@ void session_remember(struct session_table *table, const struct session_name *na
         turn_record_unref(record);
     }
     pthread_mutex_unlock(&stripe->lock);
-    buf_done(&key);
 }
 
 void session_forget(struct lease *lease) {

@@ -345,13 +345,10 @@ static bool exec_read_command(const struct tool_request *request, char **ret, st
 }
 
 static void keep_whose(struct tool_call *call, const struct tool_request *request) {
-    const struct str *from[] = {&request->workspace, &request->user, &request->session};
-    struct str *to[] = {&call->whose.workspace, &call->whose.user, &call->whose.session};
-    size_t len = request->workspace.len + request->user.len + request->session.len, at = 0;
-    buf_init(&call->ids, len + 1);
-    for (size_t i = 0; i < ARRAY_LEN(from); i++) buf_append(&call->ids, *from[i]);
-    for (size_t i = 0; i < ARRAY_LEN(from); at += from[i++]->len)
-        *to[i] = str_head(str_skip(buf_str(&call->ids), at), from[i]->len);
+    struct exec_whose *whose = &call->whose;
+    *whose = (struct exec_whose){request->workspace, request->user, request->session};
+    struct str *texts[] = {&whose->workspace, &whose->user, &whose->session};
+    buf_keep_texts(&call->ids, texts, ARRAY_LEN(texts));
 }
 
 static struct tool_call *exec_start(struct tool *tool, struct loop *loop,
