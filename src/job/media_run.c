@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "job/expense.h"
-#include "job/model_span.h"
+#include "job/job_span.h"
 #include "record/record.h"
 #include "record/unkept.h"
 
@@ -17,7 +17,7 @@ struct media_run {
     struct media *media;
     struct media_call *asked;     /* NULL: it is over */
     struct media_request request; /* its texts are the caller's */
-    struct model_span span;
+    struct job_span span;
     reply_event_fn *on_reply;
     void *ctx;
     struct clocks clocks;
@@ -82,20 +82,15 @@ static void stop_asking(struct media_run *media_run) {
 
 static void media_run_end_span(struct media_run *media_run, const struct event *event) {
     const struct media *media = media_run->media;
-    struct str error = event->kind == EVENT_FAILED      ? event->failed.reason
-                       : event->kind == EVENT_CANCELLED ? STR("cancelled")
-                                                        : STR_EMPTY;
-    if (event->kind == EVENT_FAILED && !error.len) error = err_name(event->failed.code);
-    if (media_run->usage_seen) model_span_usage(&media_run->span, &media_run->usage);
-    model_span_end_media(
+    if (media_run->usage_seen) job_span_usage(&media_run->span, &media_run->usage);
+    job_span_end_media(
         &media_run->span, &media_run->request,
-        &(struct model_span_end){
-            .provider = media->name.len ? media->name : str_from(media->kind->name),
-            .model = media_run->asked_model,
-            .answered_by = event->kind == EVENT_DONE ? event->done.model : STR_EMPTY,
-            .run = media_run->recorded ? record_id(&media_run->record) : 0,
-            .now_ms = loop_now_ms(media_run->record.host->loop),
-            .error = error});
+        &(struct job_span_end){.provider =
+                                   media->name.len ? media->name : str_from(media->kind->name),
+                               .model = media_run->asked_model,
+                               .run = media_run->recorded ? record_id(&media_run->record) : 0,
+                               .now_ms = loop_now_ms(media_run->record.host->loop),
+                               .last = event});
 }
 
 /* `event` is the record's last event. */
@@ -294,7 +289,7 @@ bool media_run_start(const struct media_run_options *options, struct media_run *
                 on_expired, media_run);
     open_record(media_run, options);
     clocks_start(&media_run->clocks);
-    model_span_begin(&media_run->span, options->trace, loop_now_ms(options->host->loop));
+    job_span_begin(&media_run->span, options->trace, loop_now_ms(options->host->loop));
     media_run->request.trace = media_run->span.passed;
     media_run->asked = media_call_start(media_run->media, options->host->loop,
                                         &media_run->request, on_reply, media_run);

@@ -5,7 +5,7 @@
 #include "base/utf8.h"
 #include "base/utf8_tail.h"
 #include "job/expense.h"
-#include "job/model_span.h"
+#include "job/job_span.h"
 #include "provider/dialect.h"
 #include "record/record.h"
 #include "record/turn_line.h"
@@ -28,7 +28,7 @@ struct model_call {
     struct arena *arena;
     struct clocks clocks;
     struct utf8_tail text_tail, thinking_tail;
-    struct model_span span;
+    struct job_span span;
     struct expense expense;
     struct turn_sums sums;
     bool usage_seen, wants_tool, cut;
@@ -80,7 +80,7 @@ static void append_usage(struct model_call *call, const struct event_usage *usag
     call->usage_seen = true;
     struct event event = {.kind = EVENT_USAGE, .usage = *usage};
     event.usage.call_sequence = 0; /* it has only this one */
-    model_span_usage(&call->span, usage);
+    job_span_usage(&call->span, usage);
     expense_settle(&call->expense, &event.usage);
     turn_sums_add(&call->sums, &event.usage);
     model_call_append(call, &event);
@@ -103,21 +103,15 @@ static void call_stop(struct model_call *call) {
 }
 
 static void end_span(struct model_call *call, const struct event *event) {
-    struct str error = event->kind == EVENT_FAILED      ? event->failed.reason
-                       : event->kind == EVENT_CANCELLED ? STR("cancelled")
-                                                        : STR_EMPTY;
-    if (event->kind == EVENT_FAILED && !error.len) error = err_name(event->failed.code);
     const struct provider *provider = call->provider;
-    struct str name = provider->name.len ? provider->name : str_from(provider->kind->name);
-    model_span_end_chat(&call->span,
-                        &(struct model_span_end){.provider = name,
-                                                 .model = call->request.model,
-                                                 .answered_by = event->kind == EVENT_DONE
-                                                                    ? event->done.model
-                                                                    : STR_EMPTY,
-                                                 .run = call->request.run,
-                                                 .now_ms = loop_now_ms(call->record.host->loop),
-                                                 .error = error});
+    job_span_end_chat(&call->span,
+                      &(struct job_span_end){.provider = provider->name.len
+                                                             ? provider->name
+                                                             : str_from(provider->kind->name),
+                                             .model = call->request.model,
+                                             .run = call->request.run,
+                                             .now_ms = loop_now_ms(call->record.host->loop),
+                                             .last = event});
 }
 
 static void end_with(struct model_call *call, struct event *event) {
@@ -394,7 +388,7 @@ static void model_call_begin(struct model_call *call, const struct model_call_op
     model_call_append(call, &started);
     clocks_start(&call->clocks);
     call->request.run = record_id(&call->record);
-    model_span_begin(&call->span, call->request.trace, loop_now_ms(options->host->loop));
+    job_span_begin(&call->span, call->request.trace, loop_now_ms(options->host->loop));
     call->request.trace = call->span.passed;
     call->asked = provider_call_start(call->provider, options->host->loop, &call->request,
                                       on_reply, call);

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "job/attempt_span.h"
+#include "job/job_span.h"
 #include "record/record.h"
 #include "wire/json.h"
 
@@ -109,7 +109,8 @@ struct run_job {
     int64_t attempt;
     int64_t started_ms; /* Unix time */
     struct str contract;
-    struct attempt_span span;
+    const struct trace_context *submitter; /* NULL: it has no trace */
+    struct job_span span;                  /* of the attempt that runs */
     uint64_t submitted_seq,
         running_seq; /* 0, or awaited: the owner is called when it is on disk */
 };
@@ -127,7 +128,7 @@ struct str run_job_user(const struct run_job *job) {
 }
 
 const struct trace_context *run_job_trace(const struct run_job *job) {
-    return attempt_span_trace(&job->span);
+    return job->span.wanted ? job->span.passed : job->submitter;
 }
 
 int64_t run_job_started_ms(const struct run_job *job) {
@@ -168,24 +169,13 @@ static void job_durable(uint64_t seq, void *ctx) {
     }
 }
 
-static void job_report_span(struct run_job *job, struct str error) {
-    attempt_span_end(&job->span,
-                     &(struct attempt_span_end){.contract = job->contract,
-                                                .run = record_id(&job->record),
+static void job_end_span(struct run_job *job, const struct event *last) {
+    job_span_end_attempt(&job->span,
+                         &(struct job_span_end){.contract = job->contract,
                                                 .attempt = job->attempt,
+                                                .run = record_id(&job->record),
                                                 .now_ms = loop_now_ms(job->record.host->loop),
-                                                .error = error});
-}
-
-static void job_end_span(struct run_job *job, const struct event *event) {
-    switch (event->kind) {
-    case EVENT_FAILED:
-        job_report_span(job, event->failed.reason.len ? event->failed.reason
-                                                      : err_name(event->failed.code));
-        break;
-    case EVENT_CANCELLED: job_report_span(job, STR("cancelled")); break;
-    default: job_report_span(job, STR_EMPTY); break;
-    }
+                                                .last = last});
 }
 
 /* Only the last event says how the job ended. The record is then ending; job->state does not
@@ -284,7 +274,7 @@ void run_job_run(struct run_job *job) {
     assert(job->state == RUN_JOB_QUEUED);
     job_move(job, RUN_JOB_RUNNING);
     job->attempt++;
-    attempt_span_begin(&job->span, loop_now_ms(job->record.host->loop));
+    job_span_begin(&job->span, job->submitter, loop_now_ms(job->record.host->loop));
     job->running_seq = enter_state(job);
 }
 
@@ -332,7 +322,7 @@ static struct run_job *job_new(const struct run_job_options *options, uint64_t r
 /* An attempt that is cut short by the end of the process has a span, too: others are its children. */
 void run_job_free(struct run_job *job) {
     if (!job) return;
-    job_report_span(job, STR("process_ended"));
+    job_end_span(job, NULL);
     record_leave(&job->record);
     record_done(&job->record);
     arena_free(job->names);
@@ -350,16 +340,16 @@ static bool keep_names(struct run_job *job, const struct run_job_options *option
 
 static bool keep_trace(struct run_job *job, const struct trace_context *trace) {
     if (!trace) return true;
-    job->span.caller = trace_context_copy(trace, job->names);
-    return job->span.caller != NULL;
+    job->submitter = trace_context_copy(trace, job->names);
+    return job->submitter != NULL;
 }
 
 /* The text for its first event. */
 static bool keep_trace_text(struct run_job *job, struct str *ret) {
     struct buf text;
-    if (!job->span.caller) return false;
+    if (!job->submitter) return false;
     buf_init(&text, KIB);
-    trace_context_put(job->span.caller, &text);
+    trace_context_put(job->submitter, &text);
     bool kept = arena_str(job->names, buf_str(&text), ret);
     buf_done(&text);
     return kept;
