@@ -5,7 +5,6 @@
 #include "mcp/asked.h"
 #include "mcp/generation.h"
 #include "mcp/param_headers.h"
-#include "mcp/rounds.h"
 
 #include <assert.h>
 

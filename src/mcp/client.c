@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "mcp/asked.h"
 #include "mcp/param_headers.h"
-#include "mcp/rounds.h"
 #include "mcp/sending.h"
 
 #include <stdlib.h>
@@ -19,11 +18,11 @@ struct mcp_call {
     struct list among; /* the calls of the client */
     struct mcp_client *client;
     struct mcp_session *session;
-    char *user, *workspace, *conversation;
+    struct mcp_caller caller; /* in `texts`, as are name and schema */
     const char *method;
-    char *name;
+    struct str name, schema;
+    struct buf texts;
     struct buf params; /* as posted, without `_meta` */
-    char *schema;
     mcp_progress_fn *progress;
     unsigned rounds;
     uint64_t total_ms, id;
@@ -81,16 +80,10 @@ static void send_note(const struct mcp_session *session, const struct mcp_caller
     if (!mcp_send(client, &sending, &note->post, &note_sink, note, &e)) free_note(note);
 }
 
-static struct mcp_caller caller_of(const struct mcp_call *call) {
-    return (struct mcp_caller){str_from(call->user), str_from(call->workspace),
-                               str_from(call->conversation)};
-}
-
 /* A stateless server over HTTP learns it from the end of the request. */
 static void report_cancelled(const struct mcp_call *call) {
     const struct mcp_client *client = call->client;
     if (client->generation == MCP_STATELESS && !client->desk.pipe) return;
-    struct mcp_caller caller = caller_of(call);
     struct buf params, body;
     buf_init(&params, KIB);
     buf_init(&body, 2 * KIB);
@@ -100,7 +93,7 @@ static void report_cancelled(const struct mcp_call *call) {
     json_member_str(&w, "reason", STR("the turn was cancelled"));
     json_close(&w);
     jsonrpc_write_notification(&body, "notifications/cancelled", buf_str(&params));
-    send_note(call->session, &caller, buf_str(&body));
+    send_note(call->session, &call->caller, buf_str(&body));
     buf_done(&params);
     buf_done(&body);
 }
@@ -146,11 +139,7 @@ static void free_call(struct mcp_call *call) {
     if (call->session) call->session->calls--;
     post_stop(&call->post);
     buf_done(&call->params);
-    free(call->schema);
-    free(call->user);
-    free(call->workspace);
-    free(call->conversation);
-    free(call->name);
+    buf_done(&call->texts);
     mcp_client_unref(call->client);
     free(call);
 }
@@ -178,7 +167,7 @@ static void go(struct mcp_call *call) {
     }
     list_append(&session->waiting, &call->link);
     if (session->state == MCP_SESSION_FRESH)
-        mcp_session_open(session, str_from(call->conversation));
+        mcp_session_open(session, call->caller.conversation);
 }
 
 /* A server that was stateless refuses what only such a one understands: it is another one now. */
@@ -285,7 +274,7 @@ static bool client_resume(struct mcp_call *call) {
     bool wished = post_retry_ms(&call->post, &retry_ms);
     struct mcp_stream_options options = {
         .session = call->session,
-        .caller = caller_of(call),
+        .caller = call->caller,
         .last_id = last_id,
         .retry_ms = wished ? &retry_ms : NULL,
         .deadline_ms = call->total_ms ? call->posted_ms + call->total_ms : 0,
@@ -330,8 +319,7 @@ static void take_asked(const struct mcp_session *session, const struct mcp_calle
 
 static void on_call_asked(const struct jsonrpc *message, void *ctx) {
     struct mcp_call *call = ctx;
-    struct mcp_caller caller = caller_of(call);
-    take_asked(call->session, &caller, message);
+    take_asked(call->session, &call->caller, message);
 }
 
 static const struct post_sink call_sink = {on_call_done, on_call_asked};
@@ -340,13 +328,12 @@ static const struct post_sink call_sink = {on_call_done, on_call_asked};
 static size_t param_headers_of(const struct mcp_call *call, struct buf *room,
                                struct http_header ret[PARAM_HEADERS_MAX]) {
     const struct mcp_client *client = call->client;
-    if (client->generation != MCP_STATELESS || client->desk.pipe || !call->schema[0]) return 0;
+    if (client->generation != MCP_STATELESS || client->desk.pipe || !call->schema.len) return 0;
     struct json args = json_find(json_of(buf_str(&call->params)), STR("arguments"));
-    return param_headers_write(json_of(str_from(call->schema)), args, room, ret);
+    return param_headers_write(json_of(call->schema), args, room, ret);
 }
 
 static void post_call(struct mcp_call *call) {
-    struct mcp_caller caller = caller_of(call);
     struct http_header more[PARAM_HEADERS_MAX];
     struct buf body, params, room;
     buf_init(&body, SIZE_MAX);
@@ -360,11 +347,11 @@ static void post_call(struct mcp_call *call) {
     mcp_write_params(call->client->generation, call->client->options.elicitation,
                      buf_str(&call->params), call->progress ? call->id : 0, &params);
     jsonrpc_write_request(&body, call->id, call->method, buf_str(&params));
-    struct mcp_sending sending = {.caller = &caller,
+    struct mcp_sending sending = {.caller = &call->caller,
                                   .session = call->session,
                                   .body = buf_str(&body),
                                   .method = str_from(call->method),
-                                  .name = str_from(call->name),
+                                  .name = call->name,
                                   .more = more,
                                   .more_count = param_headers_of(call, &room, more),
                                   .id = call->id,
@@ -428,10 +415,11 @@ static void on_pipe_message(struct json value, void *ctx) {
 }
 
 static void on_pipe_down(const struct err *why, void *ctx) {
+    (void)why; /* it is in the log */
     struct mcp_client *client = mcp_client_ref(ctx);
     struct mcp_session *session = only_session(client);
     mcp_session_lose(session, session->generation);
-    post_desk_down(&client->desk, why);
+    post_desk_down(&client->desk);
     if (client->options.down) client->options.down(client->options.ctx);
     mcp_client_unref(client);
 }
@@ -497,14 +485,15 @@ struct mcp_call *mcp_call_start(struct mcp_client *client, const struct mcp_requ
     call->client = mcp_client_ref(client);
     call->session = mcp_session_for(client, &request->caller);
     call->session->calls++;
-    call->user = str_dup(request->caller.user);
-    call->workspace = str_dup(request->caller.workspace);
-    call->conversation = str_dup(request->caller.conversation);
+    call->caller = request->caller;
     call->method = request->method;
-    call->name = str_dup(request->name);
+    call->name = request->name;
+    call->schema = request->schema;
+    struct str *texts[] = {&call->caller.user, &call->caller.workspace,
+                           &call->caller.conversation, &call->name, &call->schema};
+    buf_keep_texts(&call->texts, texts, ARRAY_LEN(texts));
     call->total_ms = request->total_ms;
     call->repeatable = request->repeatable;
-    call->schema = str_dup(request->schema);
     call->progress = request->progress;
     call->done = done;
     call->ctx = ctx;

@@ -149,11 +149,8 @@ bool mcp_server_settled(const struct mcp_server *server) {
 static bool same_tools(const struct mcp_tools *a, const struct mcp_tools *b) {
     if (!a || !b || a->count != b->count) return false;
     for (size_t i = 0; i < a->count; i++) {
-        const struct mcp_tool_info *one = &a->tools[i], *other = &b->tools[i];
-        if (!str_equal(one->name, other->name) ||
-            !str_equal(one->description, other->description) ||
-            !str_equal(one->schema, other->schema) || one->idempotent != other->idempotent ||
-            one->changed != other->changed)
+        if (!mcp_tool_same(&a->tools[i], &b->tools[i]) ||
+            a->tools[i].changed != b->tools[i].changed)
             return false;
     }
     return true;

@@ -181,7 +181,7 @@ const struct mcp_tool_info *mcp_listing_tools(const struct mcp_listing *listing,
     return listing->tools;
 }
 
-static bool same_tool(const struct mcp_tool_info *a, const struct mcp_tool_info *b) {
+bool mcp_tool_same(const struct mcp_tool_info *a, const struct mcp_tool_info *b) {
     return str_equal(a->name, b->name) && str_equal(a->description, b->description) &&
            str_equal(a->schema, b->schema) && a->idempotent == b->idempotent;
 }
@@ -189,7 +189,7 @@ static bool same_tool(const struct mcp_tool_info *a, const struct mcp_tool_info 
 bool mcp_listing_same(const struct mcp_listing *a, const struct mcp_listing *b) {
     if (!a || !b || a->count != b->count) return a == b;
     for (size_t i = 0; i < a->count; i++) {
-        if (!same_tool(&a->tools[i], &b->tools[i])) return false;
+        if (!mcp_tool_same(&a->tools[i], &b->tools[i])) return false;
     }
     return true;
 }

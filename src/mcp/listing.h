@@ -34,6 +34,7 @@ void mcp_listing_free(struct mcp_listing *listing); /* accepts NULL */
 const struct mcp_tool_info *mcp_listing_tools(const struct mcp_listing *listing,
                                               size_t *ret_count);
 
+bool mcp_tool_same(const struct mcp_tool_info *a, const struct mcp_tool_info *b);
 bool mcp_listing_same(const struct mcp_listing *a, const struct mcp_listing *b);
 
 #endif

@@ -249,31 +249,20 @@ static size_t write_headers(const struct post_request *request,
     return count;
 }
 
-static void start_http(struct post *post, struct http_pool *pool, struct loop *loop,
-                       const struct post_request *request) {
+struct http_call *post_over_http(struct http_pool *pool, struct loop *loop,
+                                 const struct post_request *request,
+                                 const struct http_sink *sink, void *ctx) {
     struct http_header headers[POST_HEADERS_MAX];
-    struct http_request http = {.method = STR("POST"),
+    bool is_get = request->body.len == 0;
+    struct http_request http = {.method = is_get ? STR("GET") : STR("POST"),
                                 .url = request->url,
                                 .headers = headers,
                                 .header_count = write_headers(request, headers),
-                                .body = buf_str(&post->sent),
+                                .body = request->body,
                                 .connect_ms = CONNECT_MS,
                                 .total_ms = request->total_ms,
                                 .once = request->once,
-                                .body_max_bytes = STREAM_MAX_BYTES};
-    post->call = http_start(pool, loop, &http, &http_sink, post);
-}
-
-struct http_call *post_get(struct http_pool *pool, struct loop *loop,
-                           const struct post_request *request, const struct http_sink *sink,
-                           void *ctx) {
-    struct http_header headers[POST_HEADERS_MAX];
-    struct http_request http = {.method = STR("GET"),
-                                .url = request->url,
-                                .headers = headers,
-                                .header_count = write_headers(request, headers),
-                                .connect_ms = CONNECT_MS,
-                                .total_ms = request->total_ms};
+                                .body_max_bytes = is_get ? 0 : STREAM_MAX_BYTES};
     return http_start(pool, loop, &http, sink, ctx);
 }
 
@@ -370,9 +359,8 @@ bool post_take(struct post_desk *desk, struct json value) {
     return true; /* its call was cancelled */
 }
 
-void post_desk_down(struct post_desk *desk, const struct err *why) {
+void post_desk_down(struct post_desk *desk) {
     struct list failed, *link;
-    (void)why;
     list_init(&failed);
     list_move(&desk->waiting, &failed);
     while ((link = list_pop(&failed)))
@@ -395,7 +383,9 @@ void post_start(struct post *post, struct http_pool *pool, struct loop *loop,
         return;
     }
     buf_append(&post->sent, request->body);
-    start_http(post, pool, loop, request);
+    struct post_request kept = *request;
+    kept.body = buf_str(&post->sent);
+    post->call = post_over_http(pool, loop, &kept, &http_sink, post);
 }
 
 void post_stop(struct post *post) {

@@ -93,10 +93,11 @@ struct post {
 void post_start(struct post *post, struct http_pool *pool, struct loop *loop,
                 const struct post_request *request, const struct post_sink *sink, void *ctx);
 
-/* Start a GET with the headers of this request, which has no body and no desk. */
-struct http_call *post_get(struct http_pool *pool, struct loop *loop,
-                           const struct post_request *request, const struct http_sink *sink,
-                           void *ctx);
+/* Start this request, which has no desk: without a body it is a GET, and may bring any number of
+ * bytes. The body is borrowed until the end. */
+struct http_call *post_over_http(struct http_pool *pool, struct loop *loop,
+                                 const struct post_request *request,
+                                 const struct http_sink *sink, void *ctx);
 
 /* A stream of events ended before the answer (POST_FAILED and `cut`): the id of its last event,
  * which a GET can resume after. Empty: it had none. `ret_retry_ms` is the wait that the server
@@ -118,7 +119,7 @@ bool post_take(struct post_desk *desk, struct json value);
 void post_take_unread(struct post_desk *desk, struct str line);
 
 /* The pipe went down: all posts in it fail. */
-void post_desk_down(struct post_desk *desk, const struct err *why);
+void post_desk_down(struct post_desk *desk);
 
 /* Whether it was sent and waits for its answer. */
 static inline bool post_is_out(const struct post *post) {

@@ -19,7 +19,7 @@ struct mcp_remote {
     struct buf progress; /* under the mutex: the newest one reported */
     bool news_out;       /* under the mutex: `news` is on its way */
     struct mcp_request request;
-    char *user, *workspace, *conversation, *name, *params, *schema;
+    struct buf texts;      /* of the request */
     struct mcp_call *call; /* on the hub's loop */
     struct buf result;
     struct err failed;
@@ -35,12 +35,7 @@ static void remote_unref_many(struct mcp_remote *remote, unsigned count) {
     pthread_mutex_destroy(&remote->mutex);
     buf_done(&remote->result);
     buf_done(&remote->progress);
-    free(remote->user);
-    free(remote->workspace);
-    free(remote->conversation);
-    free(remote->name);
-    free(remote->params);
-    free(remote->schema);
+    buf_done(&remote->texts);
     free(remote);
 }
 
@@ -153,18 +148,12 @@ struct mcp_remote *mcp_remote_start(struct mcp_server *server, struct loop *loop
     remote->loop = loop;
     atomic_init(&remote->refs, 2);
     pthread_mutex_init(&remote->mutex, NULL);
-    remote->request = *request;
-    remote->user = str_dup(request->caller.user);
-    remote->workspace = str_dup(request->caller.workspace);
-    remote->conversation = str_dup(request->caller.conversation);
-    remote->name = str_dup(request->name);
-    remote->params = str_dup(request->params);
-    remote->schema = str_dup(request->schema);
-    remote->request.caller = (struct mcp_caller){
-        str_from(remote->user), str_from(remote->workspace), str_from(remote->conversation)};
-    remote->request.name = str_from(remote->name);
-    remote->request.params = str_of(remote->params, request->params.len);
-    remote->request.schema = str_from(remote->schema);
+    struct mcp_request *kept = &remote->request;
+    *kept = *request;
+    struct str *texts[] = {
+        &kept->caller.user, &kept->caller.workspace, &kept->caller.conversation,
+        &kept->name,        &kept->params,           &kept->schema};
+    buf_keep_texts(&remote->texts, texts, ARRAY_LEN(texts));
     remote->progress_fn = request->progress;
     if (request->progress) remote->request.progress = on_remote_progress;
     buf_init(&remote->progress, 64 * KIB);

@@ -96,7 +96,8 @@ bool mcp_get(struct mcp_client *client, const struct mcp_sending *sending,
              const struct http_sink *sink, void *ctx, struct http_call **ret, struct err *e) {
     struct prepared prepared;
     bool authorized = sending_prepare(client, sending, &prepared, e);
-    if (authorized) *ret = post_get(client->pool, client->loop, &prepared.request, sink, ctx);
+    if (authorized)
+        *ret = post_over_http(client->pool, client->loop, &prepared.request, sink, ctx);
     buf_done(&prepared.authorization);
     return authorized;
 }

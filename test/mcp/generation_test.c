@@ -5,7 +5,6 @@
 #include "fixture.h"
 
 #include "mcp/param_headers.h"
-#include "mcp/rounds.h"
 
 #define META                                                                                   \
     "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","                   \
