@@ -1,6 +1,5 @@
 /* weir agent list: the agents and what each one has. */
 #include "agent/kind.h"
-#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/looking.h"
 #include "cli/show.h"
@@ -97,14 +96,17 @@ static void put_json(const struct looking *looking, const struct config *config,
     json_close(&json);
 }
 
-static int list_agents(const struct config *config, bool as_json) {
+static int list_agents(const struct asked *asked, void *ctx) {
+    const struct config *config = asked->config;
     struct looking looking;
     struct err e;
     struct buf out;
+    (void)ctx;
+    cli_log_file(config);
     if (!looking_open(config, &looking, &e)) return cli_fail(EXIT_USAGE, &e);
     buf_init(&out, LIST_MAX_BYTES);
-    (as_json ? put_json : agent_put_text)(&looking, config, &out);
-    show_listing(buf_str(&out), as_json);
+    (asked->json ? put_json : agent_put_text)(&looking, config, &out);
+    show_listing(buf_str(&out), asked->json);
     tool_note_workspaces(config);
     buf_done(&out);
     looking_done(&looking);
@@ -113,25 +115,17 @@ static int list_agents(const struct config *config, bool as_json) {
 
 enum act { ACT_NONE, ACT_LIST };
 
+static bool agent_fits(const struct asked *asked, void *ctx) {
+    (void)ctx;
+    return asked->act == ACT_LIST && asked->config->operand_count == 0;
+}
+
 int command_agent(int arg_count, const char *const *args) {
     static const char *const acts[] = {[ACT_NONE] = "", [ACT_LIST] = "list", NULL};
-    struct arguments arguments;
-    struct config *config;
-    bool as_json = false;
-    int code;
-    const struct argument_flag flags[] = {{.name = "json", .given = &as_json}, {.name = NULL}};
-    if (!arguments_read(arg_count, args, acts, flags, usage, &arguments)) return EXIT_USAGE;
-    if (cli_config(arguments.rest_count, arguments.rest, false, usage, arguments.names, &config,
-                   &code)) {
-        code = EXIT_USAGE;
-        if (arguments.act == ACT_NONE || config->operand_count) {
-            fprintf(stderr, "%s", usage);
-        } else {
-            cli_log_file(config);
-            code = list_agents(config, as_json);
-        }
-        config_free(config);
-    }
-    arguments_done(&arguments);
-    return code;
+    static const struct command_form form = {.usage = usage,
+                                             .acts = acts,
+                                             .takes = TAKES_JSON,
+                                             .fits = agent_fits,
+                                             .act = list_agents};
+    return cli_command(arg_count, args, &form, NULL);
 }

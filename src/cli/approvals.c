@@ -147,10 +147,11 @@ int command_approvals(int arg_count, const char *const *args) {
     const struct argument_flag flags[] = {{.name = "args", .value = &arguments.args},
                                           {.name = "reason", .value = &arguments.reason},
                                           {.name = NULL}};
-    const struct asking_command command = {.usage = usage,
-                                           .acts = acts,
-                                           .flags = flags,
-                                           .fits = approvals_fit,
-                                           .act = approvals_act};
-    return command_asking(arg_count, args, &command, &arguments);
+    const struct command_form form = {.usage = usage,
+                                      .takes = TAKES_JSON | TAKES_DAEMON,
+                                      .acts = acts,
+                                      .flags = flags,
+                                      .fits = approvals_fit,
+                                      .act = approvals_act};
+    return cli_command(arg_count, args, &form, &arguments);
 }

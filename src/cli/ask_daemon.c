@@ -7,7 +7,6 @@
 #include "text/terminal_text.h"
 #include "wire/json.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -360,11 +359,14 @@ bool ask_target_whole(const struct daemon_target *target, struct str method, str
 
 bool ask_daemon_whole(const struct config *config, struct str method, struct str path,
                       struct str body, struct buf *out, struct err *e) {
-    const struct asked asked = {.config = config};
-    return asked_whole(&asked, method, path, body, out, e);
+    struct daemon_target target;
+    bool ok = daemon_target_find(config, NULL, NULL, &target, e) &&
+              ask_target_whole(&target, method, path, body, out, e);
+    daemon_target_done(&target);
+    return ok;
 }
 
-/* --- whole commands ----------------------------------------------------------------------- */
+/* --- for commands ------------------------------------------------------------------------- */
 
 bool asked_answer(const struct asked *asked, const struct daemon_question *question,
                   struct err *e) {
@@ -380,52 +382,4 @@ bool asked_whole(const struct asked *asked, struct str method, struct str path, 
     const struct daemon_question question = {method, path, body, ask_daemon_keep, out, 0};
     if (!asked_answer(asked, &question, e)) return false;
     return buf_ok(out) || err_set(e, ERR_TOO_LARGE, "the daemon's answer is too long");
-}
-
-/* Where a command takes operands, what fits is for its usage to say. */
-static int refuse_operands(const struct config *config, const struct asking_command *command) {
-    if (!command->fits)
-        fprintf(stderr, "weir: error: '" STR_FMT "' is one argument too many\n",
-                STR_ARG(config->operands[0]));
-    fprintf(stderr, "%s", command->usage);
-    return EXIT_USAGE;
-}
-
-static int asking_run(const struct asking_command *command, const struct arguments *all,
-                      struct asked *asked, void *ctx) {
-    struct config *config;
-    int code = EXIT_USAGE;
-    if (!cli_config(all->rest_count, all->rest, false, command->usage, all->names, &config,
-                    &code))
-        return code;
-    asked->config = config;
-    bool fits = command->fits ? command->fits(asked, ctx) : config->operand_count == 0;
-    if (fits) {
-        code = command->act(asked, ctx);
-    } else {
-        code = refuse_operands(config, command);
-    }
-    config_free(config);
-    return code;
-}
-
-int command_asking(int arg_count, const char *const *args, const struct asking_command *command,
-                   void *ctx) {
-    struct asked asked = {.json = false};
-    struct arguments all;
-    struct argument_flag flags[ARGUMENT_FLAGS_MAX + 1] = {
-        {.name = "json", .given = &asked.json},
-        {.name = "url", .value = &asked.url},
-        {.name = "token", .value = &asked.token}};
-    const struct argument_flag *own = command->flags;
-    for (size_t count = 3; own && own->name; own++) {
-        assert(count < ARGUMENT_FLAGS_MAX);
-        flags[count++] = *own;
-    }
-    if (!arguments_read(arg_count, args, command->acts, flags, command->usage, &all))
-        return EXIT_USAGE;
-    asked.act = all.act;
-    int code = asking_run(command, &all, &asked, ctx);
-    arguments_done(&all);
-    return code;
 }

@@ -19,7 +19,6 @@
 #ifndef WEIR_CLI_ASK_DAEMON_H
 #define WEIR_CLI_ASK_DAEMON_H
 
-#include "cli/arguments.h"
 #include "cli/shared_daemon.h"
 #include "client/http.h"
 #include "config/config.h"
@@ -112,29 +111,9 @@ MUST_CHECK bool ask_daemon_whole(const struct config *config, struct str method,
                                  struct str path, struct str body, struct buf *out,
                                  struct err *e);
 
-/* --- whole commands ----------------------------------------------------------------------- */
+/* --- for commands of TAKES_DAEMON (cli.h) ------------------------------------------------- */
 
-/* What a command that asks a daemon was given. */
-struct asked {
-    const struct config *config;
-    int act; /* index in `acts` */
-    const char *url, *token;
-    bool json;
-};
-
-/* ctx: where the command's own flags have put their values. */
-struct asking_command {
-    const char *usage;
-    const char *const *acts;           /* see arguments_read() */
-    const struct argument_flag *flags; /* its own, or NULL */
-    /* Whether the operands and flags go together. NULL: there may be no operands. */
-    bool (*fits)(const struct asked *asked, void *ctx);
-    int (*act)(const struct asked *asked, void *ctx); /* returns the exit code */
-};
-
-/* Such a command also takes --json, --url, --token and settings. Returns its exit code. */
-int command_asking(int arg_count, const char *const *args, const struct asking_command *command,
-                   void *ctx);
+struct asked;
 
 /* Ask the daemon of such a command. */
 MUST_CHECK bool asked_answer(const struct asked *asked, const struct daemon_question *question,

@@ -1,4 +1,3 @@
-#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "store/audit_scan.h"
 #include "store/audit_verify.h"
@@ -32,8 +31,6 @@ static const char usage[] =
 enum act { ACT_LIST, ACT_VERIFY, ACT_EXPORT };
 
 struct audit_arguments {
-    struct arguments all;
-    bool json;
     const char *limit, *workspace, *user, *domain, *operation, *since, *until, *head, *format,
         *output;
     size_t count;
@@ -44,7 +41,7 @@ struct audit_arguments {
 /* --- the arguments ------------------------------------------------------------------------ */
 
 static bool wrong(const char *what, const char *value) {
-    fprintf(stderr, "weir: error: %s '%s' is not valid\n\n%s", what, value, usage);
+    fprintf(stderr, "weir: error: %s '%s' is not valid\n\n", what, value);
     return false;
 }
 
@@ -191,9 +188,9 @@ static bool write_pages(struct database *db, struct audit_query *query, struct w
     return true;
 }
 
-static int cli_audit_list(struct database *db, const struct audit_arguments *arguments) {
-    struct writing writing = {
-        .to = stdout, .table = !arguments->json, .most = arguments->count};
+static int cli_audit_list(struct database *db, const struct audit_arguments *arguments,
+                          bool as_json) {
+    struct writing writing = {.to = stdout, .table = !as_json, .most = arguments->count};
     struct audit_query query = {.filter = arguments->filter, .order = AUDIT_NEWEST_FIRST};
     struct err e;
     return write_pages(db, &query, &writing, &e) ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
@@ -212,7 +209,8 @@ static bool audit_write_all(struct database *db, const struct audit_arguments *a
                    strerrordesc_np(errno));
 }
 
-static int export(struct database *db, const struct audit_arguments *arguments) {
+static int export(struct database *db, const struct audit_arguments *arguments, bool as_json) {
+    (void)as_json; /* --format says it */
     struct err e;
     FILE *to = arguments->output ? fopen(arguments->output, "we") : stdout;
     if (!to) {
@@ -262,8 +260,8 @@ static void write_verdict(const struct audit_verdict *verdict, bool as_json) {
            verdict->faults ? "not whole" : "whole", verdict->last, hex);
 }
 
-static int verify(struct database *db, const struct audit_arguments *arguments) {
-    struct report report = {.as_json = arguments->json};
+static int verify(struct database *db, const struct audit_arguments *arguments, bool as_json) {
+    struct report report = {.as_json = as_json};
     struct audit_verdict verdict;
     struct err e;
     if (report.as_json) printf("{\"faults\":[");
@@ -278,39 +276,26 @@ static int verify(struct database *db, const struct audit_arguments *arguments) 
 
 /* --- the command -------------------------------------------------------------------------- */
 
-static int act_on(const struct config *config, const struct audit_arguments *arguments) {
-    static int (*const acts[])(struct database *, const struct audit_arguments *) = {
+static bool audit_fits(const struct asked *asked, void *ctx) {
+    return asked->config->operand_count == 0 && take_values(ctx);
+}
+
+static int audit_act(const struct asked *asked, void *ctx) {
+    static int (*const acts[])(struct database *, const struct audit_arguments *, bool) = {
         [ACT_LIST] = cli_audit_list, [ACT_VERIFY] = verify, [ACT_EXPORT] = export};
     struct database db = {0};
     struct err e;
-    int code = open_log(config, &db, &e) ? acts[arguments->all.act](&db, arguments)
-                                         : cli_fail(EXIT_FAILED, &e);
+    int code = open_log(asked->config, &db, &e) ? acts[asked->act](&db, ctx, asked->json)
+                                                : cli_fail(EXIT_FAILED, &e);
     database_close(&db);
-    return code;
-}
-
-static int cli_audit_run(struct audit_arguments *arguments) {
-    struct config *config;
-    int code;
-    if (!cli_config(arguments->all.rest_count, arguments->all.rest, false, usage,
-                    arguments->all.names, &config, &code))
-        return code;
-    code = EXIT_USAGE;
-    if (config->operand_count) {
-        fprintf(stderr, "%s", usage);
-    } else if (take_values(arguments)) {
-        code = act_on(config, arguments);
-    }
-    config_free(config);
     return code;
 }
 
 int command_audit(int arg_count, const char *const *args) {
     static const char *const acts[] = {
         [ACT_LIST] = "list", [ACT_VERIFY] = "verify", [ACT_EXPORT] = "export", NULL};
-    struct audit_arguments arguments = {.json = false};
-    const struct argument_flag flags[] = {{.name = "json", .given = &arguments.json},
-                                          {.name = "limit", .value = &arguments.limit},
+    struct audit_arguments arguments = {.limit = NULL};
+    const struct argument_flag flags[] = {{.name = "limit", .value = &arguments.limit},
                                           {.name = "workspace", .value = &arguments.workspace},
                                           {.name = "user", .value = &arguments.user},
                                           {.name = "domain", .value = &arguments.domain},
@@ -321,8 +306,11 @@ int command_audit(int arg_count, const char *const *args) {
                                           {.name = "format", .value = &arguments.format},
                                           {.name = "output", .value = &arguments.output},
                                           {.name = NULL}};
-    if (!arguments_read(arg_count, args, acts, flags, usage, &arguments.all)) return EXIT_USAGE;
-    int code = cli_audit_run(&arguments);
-    arguments_done(&arguments.all);
-    return code;
+    const struct command_form form = {.usage = usage,
+                                      .acts = acts,
+                                      .flags = flags,
+                                      .takes = TAKES_JSON,
+                                      .fits = audit_fits,
+                                      .act = audit_act};
+    return cli_command(arg_count, args, &form, &arguments);
 }

@@ -1,7 +1,5 @@
 #include "cli/chat.h"
 
-#include "cli/arguments.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -215,55 +213,53 @@ int chat_run(const struct chat_options *options) {
 }
 
 /* What does not go together, or NULL. */
-static const char *chat_misfit(const struct chat_options *options) {
+static const char *chat_misfit(const struct asked *asked, const struct chat_options *options) {
     const char *color = options->color;
-    if (options->config->operand_count > 1) return "one agent is talked to at a time";
+    if (asked->config->operand_count > 1) return "one agent is talked to at a time";
     if (options->session && options->resumes)
         return "--session and --continue name two sessions";
-    if (options->alone && options->url) return "--alone asks no daemon, and --url names one";
+    if (options->alone && asked->url) return "--alone asks no daemon, and --url names one";
     if (color && strcmp(color, "auto") != 0 && strcmp(color, "on") != 0 &&
         strcmp(color, "off") != 0)
         return "--color must be auto, on or off";
     return NULL;
 }
 
-static int cli_chat_run(struct chat_options *options, const struct arguments *all) {
-    struct config *config;
-    char *agent = NULL;
-    int code = EXIT_USAGE;
-    if (!cli_config(all->rest_count, all->rest, false, usage, all->names, &config, &code))
-        return code;
+static bool chat_fits(const struct asked *asked, void *ctx) {
+    const char *misfit = chat_misfit(asked, ctx);
+    if (misfit) fprintf(stderr, "weir: error: %s\n", misfit);
+    return !misfit;
+}
+
+static int chat_act(const struct asked *asked, void *ctx) {
+    struct chat_options *options = ctx;
+    const struct config *config = asked->config;
+    char *agent = config->operand_count ? str_dup(config->operands[0]) : NULL;
     options->config = config;
-    if (config->operand_count) options->agent = agent = str_dup(config->operands[0]);
-    options->args = all->rest;
-    options->arg_count = chat_settings(config, all->rest, all->rest_count);
-    const char *misfit = chat_misfit(options);
-    if (!misfit) {
-        code = chat_run(options);
-    } else {
-        fprintf(stderr, "weir: error: %s\n%s", misfit, usage);
-        code = EXIT_USAGE;
-    }
+    options->agent = agent;
+    options->url = asked->url;
+    options->token = asked->token;
+    options->json = asked->json;
+    options->args = asked->all->rest;
+    options->arg_count = chat_settings(config, asked->all->rest, asked->all->rest_count);
+    int code = chat_run(options);
     free(agent);
-    config_free(config);
     return code;
 }
 
 int command_chat(int arg_count, const char *const *args) {
     struct chat_options options = {.json = false};
-    struct arguments all;
-    const struct argument_flag flags[] = {{.name = "json", .given = &options.json},
-                                          {.name = "continue", .given = &options.resumes},
+    const struct argument_flag flags[] = {{.name = "continue", .given = &options.resumes},
                                           {.name = "alone", .given = &options.alone},
                                           {.name = "session", .value = &options.session},
                                           {.name = "user", .value = &options.user},
                                           {.name = "thinking", .value = &options.thinking},
                                           {.name = "color", .value = &options.color},
-                                          {.name = "url", .value = &options.url},
-                                          {.name = "token", .value = &options.token},
                                           {.name = NULL}};
-    if (!arguments_read(arg_count, args, NULL, flags, usage, &all)) return EXIT_USAGE;
-    int code = cli_chat_run(&options, &all);
-    arguments_done(&all);
-    return code;
+    const struct command_form form = {.usage = usage,
+                                      .flags = flags,
+                                      .takes = TAKES_JSON | TAKES_DAEMON,
+                                      .fits = chat_fits,
+                                      .act = chat_act};
+    return cli_command(arg_count, args, &form, &options);
 }

@@ -3,6 +3,7 @@
 #include "base/nearest.h"
 #include "cli/contracts.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -184,4 +185,57 @@ void cli_log_file(const struct config *config) {
         log_info("the settings are those of " STR_FMT ", which stands here; another file is "
                  "named with -c",
                  STR_ARG(config->file));
+}
+
+/* --- a whole command ---------------------------------------------------------------------- */
+
+bool cli_fits_all(const struct asked *asked, void *ctx) {
+    (void)asked;
+    (void)ctx;
+    return true;
+}
+
+/* Where a command takes operands, what fits is for its usage to say. */
+static int refuse_operands(const struct config *config, const struct command_form *form) {
+    if (!form->fits)
+        fprintf(stderr, "weir: error: '" STR_FMT "' is one argument too many\n",
+                STR_ARG(config->operands[0]));
+    fprintf(stderr, "%s", form->usage);
+    return EXIT_USAGE;
+}
+
+static int run_form(const struct command_form *form, struct asked *asked, void *ctx) {
+    const struct arguments *all = asked->all;
+    int code = EXIT_USAGE;
+    if (!cli_config(all->rest_count, all->rest, false, form->usage, all->names, &asked->config,
+                    &code))
+        return code;
+    bool fits = form->fits ? form->fits(asked, ctx) : asked->config->operand_count == 0;
+    code = fits ? form->act(asked, ctx) : refuse_operands(asked->config, form);
+    config_free(asked->config);
+    return code;
+}
+
+int cli_command(int arg_count, const char *const *args, const struct command_form *form,
+                void *ctx) {
+    struct arguments all;
+    struct asked asked = {.all = &all};
+    struct argument_flag flags[ARGUMENT_FLAGS_MAX + 1] = {{.name = NULL}};
+    size_t count = 0;
+    if (form->takes & TAKES_JSON)
+        flags[count++] = (struct argument_flag){.name = "json", .given = &asked.json};
+    if (form->takes & TAKES_DAEMON) {
+        flags[count++] = (struct argument_flag){.name = "url", .value = &asked.url};
+        flags[count++] = (struct argument_flag){.name = "token", .value = &asked.token};
+    }
+    for (const struct argument_flag *own = form->flags; own && own->name; own++) {
+        assert(count < ARGUMENT_FLAGS_MAX);
+        flags[count++] = *own;
+    }
+    if (!arguments_read(arg_count, args, form->acts, flags, form->usage, &all))
+        return EXIT_USAGE;
+    asked.act = all.act;
+    int code = run_form(form, &asked, ctx);
+    arguments_done(&all);
+    return code;
 }

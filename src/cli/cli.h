@@ -8,6 +8,7 @@
 #ifndef WEIR_CLI_CLI_H
 #define WEIR_CLI_CLI_H
 
+#include "cli/arguments.h"
 #include "config/config.h"
 
 #include <signal.h>
@@ -74,6 +75,40 @@ MUST_CHECK bool cli_config(int arg_count, const char *const *args, bool demo, co
 MUST_CHECK bool cli_config_quiet(int arg_count, const char *const *args, bool demo,
                                  const char *usage, const char *const *own_flags,
                                  struct config **ret, int *ret_code);
+
+/* What a command was asked to do. */
+struct asked {
+    struct config *config;
+    const struct arguments *all; /* the rest of them are the operands and the settings */
+    int act;                     /* index in `acts` */
+    const char *url, *token;     /* NULL: not given */
+    bool json;
+};
+
+/* Flags that many commands take. */
+enum command_takes {
+    TAKES_JSON = 1 << 0,   /* --json */
+    TAKES_DAEMON = 1 << 1, /* --url, --token */
+};
+
+/* A command that takes settings. ctx: where its own flags have put their values. */
+struct command_form {
+    const char *usage;
+    const char *const *acts;           /* see arguments_read() */
+    const struct argument_flag *flags; /* its own, or NULL */
+    unsigned takes;                    /* enum command_takes */
+    /* Whether the operands and flags go together. If not, it may say why, and the usage follows.
+     * NULL: there may be no operands. */
+    bool (*fits)(const struct asked *asked, void *ctx);
+    int (*act)(const struct asked *asked, void *ctx); /* returns the exit code */
+};
+
+/* Read the flags and the settings of such a command, and let it act. Returns its exit code. */
+int cli_command(int arg_count, const char *const *args, const struct command_form *form,
+                void *ctx);
+
+/* For `fits`, of a command that looks at its operands itself. */
+bool cli_fits_all(const struct asked *asked, void *ctx);
 
 /* Log which configuration file is used, if the user did not name one. */
 void cli_log_file(const struct config *config);

@@ -173,10 +173,13 @@ int command_logs(int arg_count, const char *const *args) {
     const struct argument_flag flags[] = {{.name = "follow", .given = &arguments.follow},
                                           {.name = "after", .value = &arguments.after},
                                           {.name = NULL}};
-    const struct asking_command command = {
-        .usage = usage, .flags = flags, .fits = logs_fit, .act = logs_act};
+    const struct command_form form = {.usage = usage,
+                                      .takes = TAKES_JSON | TAKES_DAEMON,
+                                      .flags = flags,
+                                      .fits = logs_fit,
+                                      .act = logs_act};
     const char **spelled = spell_follow(arg_count, args);
-    int code = command_asking(arg_count, spelled, &command, &arguments);
+    int code = cli_command(arg_count, spelled, &form, &arguments);
     free(spelled);
     return code;
 }

@@ -3,7 +3,6 @@
  * stdout carries the protocol alone. A daemon that runs with these settings is asked; if none
  * does, one is started for as long as the client stays (cli/own_daemon.h). */
 #include "base/mem.h"
-#include "cli/arguments.h"
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
 #include "cli/own_daemon.h"
@@ -132,7 +131,6 @@ static void *mcp_read_lines(void *ctx) {
 struct mcp_target {
     struct daemon_target daemon; /* in use until the client has left */
     struct buf url;
-    const char *given_url, *given_token;
 };
 
 static struct mcp_pipes *pipes_new(struct http_pool *pool, const struct mcp_target *target) {
@@ -221,68 +219,46 @@ static bool take_endpoint(struct str url, struct buf *out, struct err *e) {
     return buf_ok(out) || err_set(e, ERR_INVALID_ARGUMENT, "the URL is too long");
 }
 
-static bool find_named(const struct config *config, struct mcp_target *target, struct err *e) {
-    daemon_target_init(&target->daemon, config);
-    daemon_target_authorize(&target->daemon, target->given_token
-                                                 ? str_from(target->given_token)
-                                                 : agentbreeder_options(config)->token);
-    struct str url = str_from(target->given_url);
+static bool find_named(const struct asked *asked, struct mcp_target *target, struct err *e) {
+    daemon_target_init(&target->daemon, asked->config);
+    daemon_target_authorize(&target->daemon, asked->token
+                                                 ? str_from(asked->token)
+                                                 : agentbreeder_options(asked->config)->token);
+    struct str url = str_from(asked->url);
     if (daemon_target_take_socket(&target->daemon, url)) url = STR("http://localhost");
     return take_endpoint(url, &target->url, e);
 }
 
-static bool find_target(const struct config *config, struct mcp_target *target,
-                        struct own_daemon *own, const struct arguments *all, struct err *e) {
+static bool find_target(const struct asked *asked, struct mcp_target *target,
+                        struct own_daemon *own, struct err *e) {
     struct daemon_target *daemon = &target->daemon;
-    if (target->given_url) return find_named(config, target, e);
-    if (!choose_daemon(config, daemon, own, all, e)) return false;
+    if (asked->url) return find_named(asked, target, e);
+    if (!choose_daemon(asked->config, daemon, own, asked->all, e)) return false;
     bool private = own->process > 0 || daemon->shared.lock >= 0;
-    if (target->given_token && !private)
-        daemon_target_authorize(daemon, str_from(target->given_token));
+    if (asked->token && !private) daemon_target_authorize(daemon, str_from(asked->token));
     buf_append(&target->url, buf_str(&daemon->base));
     return str_ends(buf_str(&target->url), STR(ENDPOINT)) ||
            buf_append(&target->url, STR(ENDPOINT)) ||
            err_set(e, ERR_INVALID_ARGUMENT, "the URL is too long");
 }
 
-static int serve_pipes(const struct config *config, struct mcp_target *target,
-                       const struct arguments *all) {
+static int mcp_act(const struct asked *asked, void *ctx) {
+    struct mcp_target target;
     struct own_daemon own;
     struct err e;
+    (void)ctx;
+    buf_init(&target.url, URL_MAX_BYTES);
     own_daemon_init(&own);
-    bool ok = find_target(config, target, &own, all, &e) && run_bridge(target, &e);
+    bool ok = find_target(asked, &target, &own, &e) && run_bridge(&target, &e);
     own_daemon_stop(&own);
-    daemon_target_done(&target->daemon);
+    daemon_target_done(&target.daemon);
+    buf_done(&target.url);
     return ok ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
 }
 
-static int mcp_run(struct mcp_target *target, const struct arguments *all) {
-    struct config *config;
-    int code;
-    if (!cli_config(all->rest_count, all->rest, false, usage, all->names, &config, &code))
-        return code;
-    if (config->operand_count) {
-        fprintf(stderr, "weir: error: '" STR_FMT "' is one argument too many\n%s",
-                STR_ARG(config->operands[0]), usage);
-        code = EXIT_USAGE;
-    } else {
-        buf_init(&target->url, URL_MAX_BYTES);
-        code = serve_pipes(config, target, all);
-        buf_done(&target->url);
-    }
-    config_free(config);
-    return code;
-}
-
 int command_mcp(int arg_count, const char *const *args) {
-    struct mcp_target target = {.given_url = NULL};
-    struct arguments all;
-    const struct argument_flag flags[] = {{.name = "url", .value = &target.given_url},
-                                          {.name = "token", .value = &target.given_token},
-                                          {.name = NULL}};
+    static const struct command_form form = {
+        .usage = usage, .takes = TAKES_DAEMON, .act = mcp_act};
     signal(SIGPIPE, SIG_IGN); /* a client that reads no more is an error of write() */
-    if (!arguments_read(arg_count, args, NULL, flags, usage, &all)) return EXIT_USAGE;
-    int code = mcp_run(&target, &all);
-    arguments_done(&all);
-    return code;
+    return cli_command(arg_count, args, &form, NULL);
 }

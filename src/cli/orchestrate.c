@@ -1,6 +1,5 @@
 /* weir orchestrate: the orchestrator of agent runtimes, in the foreground. */
 #include "base/log.h"
-#include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/contracts.h"
 #include "daemon/daemon.h"
@@ -8,8 +7,6 @@
 #include "orchestrator/migrate.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char usage[] =
     "weir orchestrate [-c weir.yaml]\n"
@@ -25,14 +22,14 @@ static void orchestrate_on_ready(const struct daemon *daemon, void *ctx) {
              daemon_port(daemon, "orchestrator"));
 }
 
-static int orchestrate_serve(struct config *config, int arg_count, const char *const *args) {
-    struct config_input input = cli_input(arg_count, args, false);
-    struct daemon_options options = {.config = config,
+static int orchestrate_serve(const struct asked *asked) {
+    struct config_input input = cli_input(asked->all->rest_count, asked->all->rest, false);
+    struct daemon_options options = {.config = asked->config,
                                      .input = &input,
                                      .contracts = &orchestrator_contracts,
                                      .on_ready = orchestrate_on_ready};
     struct err e;
-    config->threads = 1; /* what belongs to a workspace is on one loop */
+    asked->config->threads = 1; /* what belongs to a workspace is on one loop */
     return daemon_run(&options, &e) ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
 }
 
@@ -56,28 +53,16 @@ static int migrate_now(const struct config *config) {
     return EXIT_DONE;
 }
 
-/* Take --migrate out of the arguments, wherever it is. */
-static bool take_migrate(int *arg_count, const char **args) {
-    int kept = 0;
-    for (int i = 0; i < *arg_count; i++) {
-        if (strcmp(args[i], "--migrate") != 0) args[kept++] = args[i];
-    }
-    bool found = kept < *arg_count;
-    *arg_count = kept;
-    return found;
+static int orchestrate_act(const struct asked *asked, void *ctx) {
+    const bool *migrates = ctx;
+    return *migrates ? migrate_now(asked->config) : orchestrate_serve(asked);
 }
 
 int command_orchestrate(int arg_count, const char *const *args) {
-    static const char *const own_flags[] = {"migrate", NULL};
-    const char **own = mem_zero((size_t)arg_count + 1, sizeof(*own));
-    struct config *config;
-    int code;
-    for (int i = 0; i < arg_count; i++) own[i] = args[i];
-    bool migrates = take_migrate(&arg_count, own);
-    if (cli_config(arg_count, own, false, usage, own_flags, &config, &code)) {
-        code = migrates ? migrate_now(config) : orchestrate_serve(config, arg_count, own);
-        config_free(config);
-    }
-    free(own);
-    return code;
+    bool migrates = false;
+    const struct argument_flag flags[] = {{.name = "migrate", .given = &migrates},
+                                          {.name = NULL}};
+    const struct command_form form = {
+        .usage = usage, .flags = flags, .fits = cli_fits_all, .act = orchestrate_act};
+    return cli_command(arg_count, args, &form, &migrates);
 }

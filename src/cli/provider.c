@@ -1,6 +1,5 @@
 #include "base/clock.h"
 #include "base/nearest.h"
-#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/show.h"
 #include "daemon/team.h"
@@ -249,36 +248,30 @@ static int test_provider(const struct config *config, struct str name, bool json
 
 enum act { ACT_NONE, ACT_LIST, ACT_TEST };
 
-static int provider_act(enum act act, const struct arguments *arguments, bool json) {
-    struct config_input input = cli_input(arguments->rest_count, arguments->rest, false);
-    struct config *config;
+static bool provider_fits(const struct asked *asked, void *ctx) {
+    (void)ctx;
+    return asked->act != ACT_NONE &&
+           asked->config->operand_count == (asked->act == ACT_LIST ? 0 : 1);
+}
+
+static int provider_act(const struct asked *asked, void *ctx) {
+    struct config *config = asked->config;
+    struct config_input input = cli_input(asked->all->rest_count, asked->all->rest, false);
     struct err e;
-    int code;
-    if (!cli_config(arguments->rest_count, arguments->rest, false, usage, arguments->names,
-                    &config, &code))
-        return code;
-    if (act == ACT_NONE || config->operand_count != (act == ACT_LIST ? 0 : 1)) {
-        fprintf(stderr, "%s", usage);
-        code = EXIT_USAGE;
-    } else if (!config_know_providers(config, &input, &e)) {
-        code = cli_fail(EXIT_USAGE, &e);
-    } else {
-        cli_log_file(config);
-        code = act == ACT_LIST ? provider_list(config, json)
-                               : test_provider(config, config->operands[0], json);
-    }
-    config_free(config);
-    return code;
+    (void)ctx;
+    if (!config_know_providers(config, &input, &e)) return cli_fail(EXIT_USAGE, &e);
+    cli_log_file(config);
+    return asked->act == ACT_LIST ? provider_list(config, asked->json)
+                                  : test_provider(config, config->operands[0], asked->json);
 }
 
 int command_provider(int arg_count, const char *const *args) {
     static const char *const acts[] = {
         [ACT_NONE] = "", [ACT_LIST] = "list", [ACT_TEST] = "test", NULL};
-    struct arguments arguments;
-    bool json = false;
-    const struct argument_flag flags[] = {{.name = "json", .given = &json}, {.name = NULL}};
-    if (!arguments_read(arg_count, args, acts, flags, usage, &arguments)) return EXIT_USAGE;
-    int code = provider_act((enum act)arguments.act, &arguments, json);
-    arguments_done(&arguments);
-    return code;
+    static const struct command_form form = {.usage = usage,
+                                             .acts = acts,
+                                             .takes = TAKES_JSON,
+                                             .fits = provider_fits,
+                                             .act = provider_act};
+    return cli_command(arg_count, args, &form, NULL);
 }

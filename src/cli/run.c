@@ -1,6 +1,5 @@
 #include "turn/run.h"
 #include "base/clock.h"
-#include "cli/arguments.h"
 #include "cli/chat.h"
 #include "cli/cli.h"
 #include "cli/contracts.h"
@@ -211,10 +210,8 @@ static bool run_play(struct once *once, const struct run_request *request, struc
 /* --- the command -------------------------------------------------------------------------- */
 
 struct run_arguments {
-    struct arguments all;
-    const char *agent;                 /* "": the first */
-    const char *session, *url, *token; /* NULL: not given */
-    bool json;
+    const char *agent;   /* "": the first */
+    const char *session; /* NULL: not given */
 };
 
 /* Whether an agent of these settings has a tool that needs the store. */
@@ -229,19 +226,20 @@ static bool keeps_memories(const struct config *config) {
     return false;
 }
 
-static int run_with_store(const struct config *config, const struct run_arguments *arguments) {
-    const char **settings = arguments->all.rest;
-    int kept = chat_settings(config, settings, arguments->all.rest_count);
+static int run_with_store(const struct asked *asked, const struct run_arguments *arguments) {
+    const struct config *config = asked->config;
+    const char **settings = asked->all->rest;
+    int kept = chat_settings(config, settings, asked->all->rest_count);
     return chat_run(
         &(struct chat_options){.config = config,
                                .args = settings,
                                .arg_count = kept,
-                               .url = arguments->url,
-                               .token = arguments->token,
+                               .url = asked->url,
+                               .token = asked->token,
                                .session = arguments->session,
                                .agent = arguments->agent[0] ? arguments->agent : NULL,
                                .once = config->operands[0],
-                               .json = arguments->json});
+                               .json = asked->json});
 }
 
 static void stop_loop(void *ctx) {
@@ -286,8 +284,9 @@ static bool make_snapshot(struct config_snapshot_options *options, struct config
     return made;
 }
 
-static int run_once(const struct config *config, const struct run_arguments *arguments) {
-    struct once once = {.loop = loop_new(), .json = arguments->json};
+static int run_once(const struct asked *asked, const struct run_arguments *arguments) {
+    const struct config *config = asked->config;
+    struct once once = {.loop = loop_new(), .json = asked->json};
     struct http_pool *pool = http_pool_new();
     http_pool_trust(pool, config->tls.trust);
     lines_init(&once.answers, ANSWER_MAX_BYTES);
@@ -326,36 +325,34 @@ static int run_once(const struct config *config, const struct run_arguments *arg
     return once.code;
 }
 
-static const char *run_misfit(const struct config *config) {
-    if (config->operand_count > 1)
-        return "there is more than one message; put what is to be said between quotes";
-    return config->operand_count ? "the message is empty" : "there is no message";
+static bool run_fits(const struct asked *asked, void *ctx) {
+    const struct config *config = asked->config;
+    (void)ctx;
+    if (config->operand_count == 1 && config->operands[0].len) return true;
+    fprintf(stderr, "weir: error: %s\n",
+            config->operand_count > 1
+                ? "there is more than one message; put what is to be said between quotes"
+            : config->operand_count ? "the message is empty"
+                                    : "there is no message");
+    return false;
+}
+
+static int run_act(const struct asked *asked, void *ctx) {
+    const struct run_arguments *arguments = ctx;
+    cli_log_file(asked->config);
+    bool stored = arguments->session || daemon_url(asked->url) || keeps_memories(asked->config);
+    return (stored ? run_with_store : run_once)(asked, arguments);
 }
 
 int command_run(int arg_count, const char *const *args) {
     struct run_arguments arguments = {.agent = ""};
-    const struct argument_flag flags[] = {{.name = "json", .given = &arguments.json},
-                                          {.name = "agent", .value = &arguments.agent},
+    const struct argument_flag flags[] = {{.name = "agent", .value = &arguments.agent},
                                           {.name = "session", .value = &arguments.session},
-                                          {.name = "url", .value = &arguments.url},
-                                          {.name = "token", .value = &arguments.token},
                                           {.name = NULL}};
-    struct config *config;
-    int code;
-    if (!arguments_read(arg_count, args, NULL, flags, usage, &arguments.all)) return EXIT_USAGE;
-    if (cli_config(arguments.all.rest_count, arguments.all.rest, false, usage,
-                   arguments.all.names, &config, &code)) {
-        if (config->operand_count == 1 && config->operands[0].len) {
-            cli_log_file(config);
-            bool stored =
-                arguments.session || daemon_url(arguments.url) || keeps_memories(config);
-            code = stored ? run_with_store(config, &arguments) : run_once(config, &arguments);
-        } else {
-            fprintf(stderr, "weir: error: %s\n%s", run_misfit(config), usage);
-            code = EXIT_USAGE;
-        }
-        config_free(config);
-    }
-    arguments_done(&arguments.all);
-    return code;
+    const struct command_form form = {.usage = usage,
+                                      .flags = flags,
+                                      .takes = TAKES_JSON | TAKES_DAEMON,
+                                      .fits = run_fits,
+                                      .act = run_act};
+    return cli_command(arg_count, args, &form, &arguments);
 }

@@ -180,7 +180,10 @@ int command_runs(int arg_count, const char *const *args) {
     for (size_t i = 0; i < FILTER_COUNT; i++)
         flags[i + 1] =
             (struct argument_flag){.name = filters[i], .value = &arguments.filters[i]};
-    const struct asking_command command = {
-        .usage = usage, .flags = flags, .fits = runs_fit, .act = runs_act};
-    return command_asking(arg_count, args, &command, &arguments);
+    const struct command_form form = {.usage = usage,
+                                      .takes = TAKES_JSON | TAKES_DAEMON,
+                                      .flags = flags,
+                                      .fits = runs_fit,
+                                      .act = runs_act};
+    return cli_command(arg_count, args, &form, &arguments);
 }

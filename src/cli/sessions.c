@@ -172,10 +172,11 @@ int command_sessions(int arg_count, const char *const *args) {
     const struct argument_flag flags[] = {{.name = "workspace", .value = &arguments.workspace},
                                           {.name = "user", .value = &arguments.user},
                                           {.name = NULL}};
-    const struct asking_command command = {.usage = usage,
-                                           .acts = acts,
-                                           .flags = flags,
-                                           .fits = sessions_fit,
-                                           .act = sessions_act};
-    return command_asking(arg_count, args, &command, &arguments);
+    const struct command_form form = {.usage = usage,
+                                      .takes = TAKES_JSON | TAKES_DAEMON,
+                                      .acts = acts,
+                                      .flags = flags,
+                                      .fits = sessions_fit,
+                                      .act = sessions_act};
+    return cli_command(arg_count, args, &form, &arguments);
 }

@@ -186,6 +186,7 @@ static int status_show(const struct asked *asked, void *ctx) {
 }
 
 int command_status(int arg_count, const char *const *args) {
-    static const struct asking_command command = {.usage = usage, .act = status_show};
-    return command_asking(arg_count, args, &command, NULL);
+    static const struct command_form form = {
+        .usage = usage, .takes = TAKES_JSON | TAKES_DAEMON, .act = status_show};
+    return cli_command(arg_count, args, &form, NULL);
 }

@@ -217,7 +217,10 @@ int command_stop(int arg_count, const char *const *args) {
     const struct argument_flag flags[] = {{.name = "now", .given = &arguments.now},
                                           {.name = "wait", .value = &arguments.wait},
                                           {.name = NULL}};
-    const struct asking_command command = {
-        .usage = usage, .flags = flags, .fits = stop_fits, .act = stop_act};
-    return command_asking(arg_count, args, &command, &arguments);
+    const struct command_form form = {.usage = usage,
+                                      .takes = TAKES_JSON | TAKES_DAEMON,
+                                      .flags = flags,
+                                      .fits = stop_fits,
+                                      .act = stop_act};
+    return cli_command(arg_count, args, &form, &arguments);
 }

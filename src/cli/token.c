@@ -1,7 +1,6 @@
 #include "wire/token.h"
 #include "base/clock.h"
 #include "base/nearest.h"
-#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "contract/crawbl/options.h"
 #include "wire/json.h"
@@ -15,9 +14,8 @@ static const char usage[] =
     "tokens.key_file; without either, or with --demo, the demo's own in the data folder.\n";
 
 struct token_arguments {
-    struct arguments all;
     const char *user, *workspace;
-    bool json, demo;
+    bool demo;
 };
 
 /* A missing key is made for a new token; a check writes nothing. */
@@ -105,7 +103,9 @@ static void token_explain(const struct config *config) {
     fprintf(stderr, "%s", usage);
 }
 
-static int token_act(const struct config *config, const struct token_arguments *arguments) {
+static int token_act(const struct asked *asked, void *ctx) {
+    const struct token_arguments *arguments = ctx;
+    const struct config *config = asked->config;
     const struct str *operands = config->operands;
     bool is_new = config->operand_count == 1 && str_equal(operands[0], STR("new"));
     bool is_check = config->operand_count == 2 && str_equal(operands[0], STR("check"));
@@ -127,27 +127,21 @@ static int token_act(const struct config *config, const struct token_arguments *
     struct err e;
     if (!load_keys(config, arguments->demo, is_new, &keys, &e))
         return cli_fail(EXIT_FAILED, &e);
-    int code =
-        is_new ? mint(keys, arguments) : cli_token_check(keys, operands[1], arguments->json);
+    int code = is_new ? mint(keys, arguments) : cli_token_check(keys, operands[1], asked->json);
     token_keys_free(keys);
     return code;
 }
 
 int command_token(int arg_count, const char *const *args) {
     struct token_arguments arguments = {.user = "demo", .workspace = "demo"};
-    const struct argument_flag flags[] = {{.name = "json", .given = &arguments.json},
-                                          {.name = "user", .value = &arguments.user},
+    const struct argument_flag flags[] = {{.name = "user", .value = &arguments.user},
                                           {.name = "workspace", .value = &arguments.workspace},
                                           {.name = "demo", .given = &arguments.demo},
                                           {.name = NULL}};
-    struct config *config;
-    int code;
-    if (!arguments_read(arg_count, args, NULL, flags, usage, &arguments.all)) return EXIT_USAGE;
-    if (cli_config(arguments.all.rest_count, arguments.all.rest, false, usage,
-                   arguments.all.names, &config, &code)) {
-        code = token_act(config, &arguments);
-        config_free(config);
-    }
-    arguments_done(&arguments.all);
-    return code;
+    const struct command_form form = {.usage = usage,
+                                      .flags = flags,
+                                      .takes = TAKES_JSON,
+                                      .fits = cli_fits_all,
+                                      .act = token_act};
+    return cli_command(arg_count, args, &form, &arguments);
 }

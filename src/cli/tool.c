@@ -3,7 +3,6 @@
 #include "base/nearest.h"
 #include "base/units.h"
 #include "base/utf8.h"
-#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/looking.h"
 #include "cli/show.h"
@@ -31,12 +30,6 @@ static const char usage[] =
 
 static const char *const policies[] = {
     [TOOL_ALLOW] = "allow", [TOOL_ASK] = "ask", [TOOL_HIDDEN] = "hidden"};
-
-/* Prints how the command is used. */
-static int tool_usage(void) {
-    fprintf(stderr, "%s", usage);
-    return EXIT_USAGE;
-}
 
 /* --- list --------------------------------------------------------------------------------- */
 
@@ -170,14 +163,20 @@ static int accept_tool(const struct config *config) {
 
 enum act { ACT_NONE, ACT_LIST, ACT_CALL, ACT_ACCEPT };
 
-static int tool_act(const struct config *config, enum act act, bool as_json, struct str agent) {
-    size_t operands = config->operand_count;
-    if (act == ACT_LIST && operands <= 1 && !agent.len) return tool_list_tools(config, as_json);
-    if (act == ACT_CALL && operands >= 1 && operands <= 2 && !as_json)
-        return tool_call(config, agent);
-    if (act == ACT_ACCEPT && operands == 1 && !agent.len && !as_json)
-        return accept_tool(config);
-    return tool_usage();
+static bool tool_fits(const struct asked *asked, void *ctx) {
+    const char *const *agent = ctx;
+    size_t operands = asked->config->operand_count;
+    if (asked->act == ACT_LIST) return operands <= 1 && !**agent;
+    if (asked->act == ACT_CALL) return operands >= 1 && operands <= 2 && !asked->json;
+    return asked->act == ACT_ACCEPT && operands == 1 && !**agent && !asked->json;
+}
+
+static int tool_act(const struct asked *asked, void *ctx) {
+    const char *const *agent = ctx;
+    cli_log_file(asked->config);
+    if (asked->act == ACT_LIST) return tool_list_tools(asked->config, asked->json);
+    if (asked->act == ACT_CALL) return tool_call(asked->config, str_from(*agent));
+    return accept_tool(asked->config);
 }
 
 int command_tool(int arg_count, const char *const *args) {
@@ -186,21 +185,13 @@ int command_tool(int arg_count, const char *const *args) {
                                        [ACT_CALL] = "call",
                                        [ACT_ACCEPT] = "accept",
                                        NULL};
-    struct arguments arguments;
-    struct config *config;
     const char *agent = "";
-    bool as_json = false;
-    int code;
-    const struct argument_flag flags[] = {{.name = "json", .given = &as_json},
-                                          {.name = "agent", .value = &agent},
-                                          {.name = NULL}};
-    if (!arguments_read(arg_count, args, acts, flags, usage, &arguments)) return EXIT_USAGE;
-    if (cli_config(arguments.rest_count, arguments.rest, false, usage, arguments.names, &config,
-                   &code)) {
-        cli_log_file(config);
-        code = tool_act(config, (enum act)arguments.act, as_json, str_from(agent));
-        config_free(config);
-    }
-    arguments_done(&arguments);
-    return code;
+    const struct argument_flag flags[] = {{.name = "agent", .value = &agent}, {.name = NULL}};
+    const struct command_form form = {.usage = usage,
+                                      .acts = acts,
+                                      .flags = flags,
+                                      .takes = TAKES_JSON,
+                                      .fits = tool_fits,
+                                      .act = tool_act};
+    return cli_command(arg_count, args, &form, &agent);
 }

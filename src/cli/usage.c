@@ -125,6 +125,7 @@ int command_usage(int arg_count, const char *const *args) {
     if (usage_is_from_nats(arg_count, args)) return usage_from_nats(arg_count, args);
     for (size_t i = 0; i < ARRAY_LEN(parameters); i++)
         flags[i] = (struct argument_flag){.name = parameters[i], .value = &arguments.values[i]};
-    const struct asking_command command = {.usage = usage, .flags = flags, .act = usage_act};
-    return command_asking(arg_count, args, &command, &arguments);
+    const struct command_form form = {
+        .usage = usage, .takes = TAKES_JSON | TAKES_DAEMON, .flags = flags, .act = usage_act};
+    return cli_command(arg_count, args, &form, &arguments);
 }

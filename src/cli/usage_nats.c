@@ -1,6 +1,5 @@
 #include "cli/usage_nats.h"
 
-#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "orchestrator/usage_writer.h"
 #include "wire/json.h"
@@ -39,9 +38,8 @@ static const struct {
                   {"model", "model", USAGE_BY_MODEL}};
 
 struct nats_arguments {
-    struct arguments all;
     const char *from, *by, *since, *until, *user, *workspace, *agent, *model;
-    bool json, follow;
+    bool follow;
     unsigned bits;
 };
 
@@ -68,32 +66,14 @@ static bool add_dimension(struct str name, unsigned *bits) {
     return false;
 }
 
-static bool read_by(struct nats_arguments *arguments) {
+static bool nats_fits(const struct asked *asked, void *ctx) {
+    struct nats_arguments *arguments = ctx;
     struct str rest = str_from(arguments->by ? arguments->by : "day");
     while (rest.at) {
         struct str name = str_split(rest, ',', &rest);
         if (!add_dimension(name, &arguments->bits)) return false;
     }
-    return true;
-}
-
-/* False: wrong usage. */
-static bool read_arguments(int arg_count, const char *const *args, struct nats_arguments *ret) {
-    const struct argument_flag flags[] = {{.name = "from", .value = &ret->from},
-                                          {.name = "by", .value = &ret->by},
-                                          {.name = "since", .value = &ret->since},
-                                          {.name = "to", .value = &ret->until},
-                                          {.name = "user", .value = &ret->user},
-                                          {.name = "workspace", .value = &ret->workspace},
-                                          {.name = "agent", .value = &ret->agent},
-                                          {.name = "model", .value = &ret->model},
-                                          {.name = "json", .given = &ret->json},
-                                          {.name = "follow", .given = &ret->follow},
-                                          {.name = NULL}};
-    if (!arguments_read(arg_count, args, NULL, flags, usage, &ret->all)) return false;
-    if (read_by(ret)) return true;
-    arguments_done(&ret->all);
-    return false;
+    return asked->config->operand_count == 0;
 }
 
 /* --- as a table --------------------------------------------------------------------------------- */
@@ -149,7 +129,8 @@ static struct str given(const char *value) {
 }
 
 static bool answer(const struct orchestrator_options *options,
-                   const struct nats_arguments *arguments, struct buf *out, struct err *e) {
+                   const struct nats_arguments *arguments, bool as_json, struct buf *out,
+                   struct err *e) {
     const struct usage_writer_question question = {.by = arguments->bits,
                                                    .user = given(arguments->user),
                                                    .workspace = given(arguments->workspace),
@@ -160,7 +141,7 @@ static bool answer(const struct orchestrator_options *options,
     struct buf body;
     buf_init(&body, ANSWER_MAX_BYTES);
     bool good = usage_writer_ask(options, &question, &body, e);
-    if (good && arguments->json)
+    if (good && as_json)
         buf_printf(out, STR_FMT "\n", STR_ARG(buf_str(&body)));
     else if (good)
         good = usage_nats_show(buf_str(&body), arguments->bits, out, e);
@@ -168,9 +149,9 @@ static bool answer(const struct orchestrator_options *options,
     return good;
 }
 
-static int take_and_answer(const struct config *config,
-                           const struct nats_arguments *arguments) {
-    const struct orchestrator_options *options = orchestrator_options(config);
+static int take_and_answer(const struct asked *asked, void *ctx) {
+    const struct nats_arguments *arguments = ctx;
+    const struct orchestrator_options *options = orchestrator_options(asked->config);
     struct usage_writer_result written;
     struct buf out;
     struct err e;
@@ -186,7 +167,7 @@ static int take_and_answer(const struct config *config,
     }
     buf_init(&out, ANSWER_MAX_BYTES);
     bool good = usage_writer_run(options, arguments->follow, &written, &e) &&
-                answer(options, arguments, &out, &e);
+                answer(options, arguments, asked->json, &out, &e);
     if (good) printf(STR_FMT, STR_ARG(buf_str(&out)));
     buf_done(&out);
     return good ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
@@ -194,15 +175,20 @@ static int take_and_answer(const struct config *config,
 
 int usage_from_nats(int arg_count, const char *const *args) {
     struct nats_arguments arguments = {.from = NULL};
-    struct config *config;
-    int code = EXIT_USAGE;
-    if (!read_arguments(arg_count, args, &arguments)) return EXIT_USAGE;
-    if (cli_config(arguments.all.rest_count, arguments.all.rest, false, usage,
-                   arguments.all.names, &config, &code)) {
-        code = config->operand_count ? EXIT_USAGE : take_and_answer(config, &arguments);
-        if (config->operand_count) fprintf(stderr, "%s", usage);
-        config_free(config);
-    }
-    arguments_done(&arguments.all);
-    return code;
+    const struct argument_flag flags[] = {{.name = "from", .value = &arguments.from},
+                                          {.name = "by", .value = &arguments.by},
+                                          {.name = "since", .value = &arguments.since},
+                                          {.name = "to", .value = &arguments.until},
+                                          {.name = "user", .value = &arguments.user},
+                                          {.name = "workspace", .value = &arguments.workspace},
+                                          {.name = "agent", .value = &arguments.agent},
+                                          {.name = "model", .value = &arguments.model},
+                                          {.name = "follow", .given = &arguments.follow},
+                                          {.name = NULL}};
+    const struct command_form form = {.usage = usage,
+                                      .flags = flags,
+                                      .takes = TAKES_JSON,
+                                      .fits = nats_fits,
+                                      .act = take_and_answer};
+    return cli_command(arg_count, args, &form, &arguments);
 }

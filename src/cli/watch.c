@@ -1,5 +1,4 @@
 /* weir watch: read one stream with libweir-client, and say how it ended. */
-#include "cli/arguments.h"
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
 #include "cli/show.h"
@@ -42,9 +41,8 @@ static const char usage[] =
 #define LINE_MAX_BYTES (64 * KIB)
 
 struct watch_arguments {
-    struct arguments all;
     const char *address, *token, *app_id, *header, *deadline_ms, *cancel_after;
-    bool json, mode_d;
+    bool mode_d;
     /* Read from the texts above. */
     uint64_t deadline, frames_max;
     char *header_name;
@@ -70,7 +68,7 @@ static void catch_signals(void) {
 
 static bool read_number(const char *name, const char *text, uint64_t *ret) {
     if (!text || (str_to_u64(str_from(text), ret) && *ret > 0)) return true;
-    fprintf(stderr, "weir: error: --%s must be a number above 0\n%s", name, usage);
+    fprintf(stderr, "weir: error: --%s must be a number above 0\n", name);
     return false;
 }
 
@@ -79,7 +77,7 @@ static bool read_header(struct watch_arguments *arguments) {
     if (!arguments->header) return true;
     struct str name = str_split(str_from(arguments->header), '=', &value);
     if (!value.at || name.len == 0) {
-        fprintf(stderr, "weir: error: --header must be NAME=VALUE\n%s", usage);
+        fprintf(stderr, "weir: error: --header must be NAME=VALUE\n");
         return false;
     }
     arguments->header_name = str_dup(name);
@@ -263,7 +261,17 @@ static int print_outcome(struct weir_stream *stream, bool json) {
 
 /* --- the command -------------------------------------------------------------------------- */
 
-static int watch(const struct config *config, const struct watch_arguments *arguments) {
+static bool watch_fits(const struct asked *asked, void *ctx) {
+    struct watch_arguments *arguments = ctx;
+    size_t operands = asked->config->operand_count;
+    return read_number("deadline-ms", arguments->deadline_ms, &arguments->deadline) &&
+           read_number("cancel-after", arguments->cancel_after, &arguments->frames_max) &&
+           read_header(arguments) && (operands == 1 || operands == 2);
+}
+
+static int watch(const struct asked *asked, void *ctx) {
+    const struct watch_arguments *arguments = ctx;
+    const struct config *config = asked->config;
     struct err e;
     int code = EXIT_FAILED;
     struct weir_client *client = watch_connect_to(config, arguments, &e);
@@ -274,36 +282,16 @@ static int watch(const struct config *config, const struct watch_arguments *argu
     } else {
         catch_signals();
         if (print_frames(stream, arguments->frames_max))
-            code = print_outcome(stream, arguments->json);
+            code = print_outcome(stream, asked->json);
     }
     weir_stream_free(stream);
     weir_client_free(client);
     return code;
 }
 
-static int cli_watch_run(struct watch_arguments *arguments) {
-    struct config *config;
-    int code = EXIT_USAGE;
-    if (!read_number("deadline-ms", arguments->deadline_ms, &arguments->deadline) ||
-        !read_number("cancel-after", arguments->cancel_after, &arguments->frames_max) ||
-        !read_header(arguments) ||
-        !cli_config(arguments->all.rest_count, arguments->all.rest, false, usage,
-                    arguments->all.names, &config, &code))
-        return code;
-    if (config->operand_count == 1 || config->operand_count == 2) {
-        code = watch(config, arguments);
-    } else {
-        fprintf(stderr, "%s", usage);
-        code = EXIT_USAGE;
-    }
-    config_free(config);
-    return code;
-}
-
 int command_watch(int arg_count, const char *const *args) {
-    struct watch_arguments arguments = {.json = false};
+    struct watch_arguments arguments = {.mode_d = false};
     const struct argument_flag flags[] = {
-        {.name = "json", .given = &arguments.json},
         {.name = "mode-d", .given = &arguments.mode_d},
         {.name = "address", .value = &arguments.address},
         {.name = "token", .value = &arguments.token},
@@ -312,9 +300,9 @@ int command_watch(int arg_count, const char *const *args) {
         {.name = "deadline-ms", .value = &arguments.deadline_ms},
         {.name = "cancel-after", .value = &arguments.cancel_after},
         {.name = NULL}};
-    if (!arguments_read(arg_count, args, NULL, flags, usage, &arguments.all)) return EXIT_USAGE;
-    int code = cli_watch_run(&arguments);
+    const struct command_form form = {
+        .usage = usage, .flags = flags, .takes = TAKES_JSON, .fits = watch_fits, .act = watch};
+    int code = cli_command(arg_count, args, &form, &arguments);
     free(arguments.header_name);
-    arguments_done(&arguments.all);
     return code;
 }
