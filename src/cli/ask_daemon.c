@@ -54,7 +54,8 @@ bool daemon_write_base(const struct config *config, const struct daemon_listener
                        "the daemon chose its port itself (%s says 0); name the one it "
                        "took with %s HOST:PORT",
                        listener->setting, listener->flag);
-    buf_append(out, config->tls.cert.len ? STR("https://") : STR("http://"));
+    bool secure = config->tls.cert.len && !listener->plain;
+    buf_append(out, secure ? STR("https://") : STR("http://"));
     buf_append(out, host_of(str_head(address, colon - 1)));
     buf_append_byte(out, ':');
     buf_append(out, port);
@@ -64,8 +65,10 @@ bool daemon_write_base(const struct config *config, const struct daemon_listener
 /* --- whom to ask -------------------------------------------------------------------------- */
 
 static struct daemon_listener http_listener(const struct config *config) {
-    return (struct daemon_listener){agentbreeder_options(config)->listen, "HTTP", "listen.http",
-                                    "--http"};
+    return (struct daemon_listener){.address = agentbreeder_options(config)->listen,
+                                    .what = "HTTP",
+                                    .setting = "listen.http",
+                                    .flag = "--http"};
 }
 
 /* Whether the settings name a port. By default they name one that any daemon may have. */
@@ -203,12 +206,24 @@ static bool append_local(const struct config *config, struct daemon_target *targ
                                                           : STR("http://localhost"));
 }
 
+static bool find_listener(const struct config *config, const struct daemon_listener *listener,
+                          struct daemon_target *ret, struct err *e) {
+    if (daemon_target_take_socket(ret, listener->address)) return append_local(config, ret);
+    return daemon_write_base(config, listener, &ret->base, e);
+}
+
+bool daemon_target_at(const struct config *config, const struct daemon_listener *listener,
+                      struct daemon_target *ret, struct err *e) {
+    daemon_target_init(ret, config);
+    ask_without_proxy();
+    return find_listener(config, listener, ret, e);
+}
+
 /* Where a daemon listens unless it is told otherwise. */
 static bool find_usual(const struct config *config, struct daemon_target *ret, struct err *e) {
     const struct daemon_listener http = http_listener(config);
-    if (daemon_target_take_socket(ret, http.address)) return append_local(config, ret);
-    return daemon_write_base(config, &http, &ret->base, e) &&
-           (names_port(config) || check_folder(config, ret, e));
+    return find_listener(config, &http, ret, e) &&
+           (ret->socket.len || names_port(config) || check_folder(config, ret, e));
 }
 
 bool daemon_target_find(const struct config *config, const char *url, const char *token,
@@ -257,19 +272,20 @@ static enum err_code code_of(unsigned status) {
     return status < 500 ? ERR_INVALID_ARGUMENT : ERR_INTERNAL;
 }
 
-/* {"error":{"message":"..."}} */
+/* {"error":{"message":"..."}}; what else it says is shown as it is. */
 bool daemon_refused(unsigned status, struct str body, struct err *e) {
     struct json answer;
     struct err none;
     struct buf shown;
     struct arena *arena = arena_new(REFUSAL_MAX_BYTES);
-    struct str message = STR("it gave no reason");
+    struct str message = str_head(str_trim(body), 512);
     buf_init(&shown, ERR_TEXT_BYTES);
     if (json_read(body, &answer, &none)) {
         struct json said = json_find(json_find(answer, STR("error")), STR("message"));
         if (said.kind == JSON_STRING && !json_str(said, arena, &message))
             message = STR("its reason is too long");
     }
+    if (!message.len) message = STR("it gave no reason");
     if (terminal_text_append(&shown, message, TERMINAL_ONE_LINE)) message = buf_str(&shown);
     err_set(e, code_of(status), "the daemon answered %u: " STR_FMT "%s", status,
             STR_ARG(message),
@@ -286,8 +302,8 @@ static void ask_daemon_on_end(const struct err *failed, enum http_stage stage, v
     (void)stage;
     if (failed) {
         *asking->e = *failed;
-        err_add(asking->e, "ask the daemon at " STR_FMT " (is it running?)",
-                STR_ARG(asking->where));
+        err_add(asking->e, "ask the daemon at " STR_FMT " (%s)", STR_ARG(asking->where),
+                asking->question->doubt ? asking->question->doubt : "is it running?");
     } else {
         asking->ok = asking->status < 300 ||
                      daemon_refused(asking->status, buf_str(&asking->refusal), asking->e);
@@ -352,7 +368,7 @@ void ask_daemon_keep(struct str bytes, void *ctx) {
 
 bool ask_target_whole(const struct daemon_target *target, struct str method, struct str path,
                       struct str body, struct buf *out, struct err *e) {
-    struct daemon_question question = {method, path, body, ask_daemon_keep, out, 0};
+    struct daemon_question question = {method, path, body, ask_daemon_keep, out, 0, NULL};
     if (!ask_target(target, &question, e)) return false;
     return buf_ok(out) || err_set(e, ERR_TOO_LARGE, "the daemon's answer is too long");
 }
@@ -379,7 +395,7 @@ bool asked_answer(const struct asked *asked, const struct daemon_question *quest
 
 bool asked_whole(const struct asked *asked, struct str method, struct str path, struct str body,
                  struct buf *out, struct err *e) {
-    const struct daemon_question question = {method, path, body, ask_daemon_keep, out, 0};
+    const struct daemon_question question = {method, path, body, ask_daemon_keep, out, 0, NULL};
     if (!asked_answer(asked, &question, e)) return false;
     return buf_ok(out) || err_set(e, ERR_TOO_LARGE, "the daemon's answer is too long");
 }

@@ -31,12 +31,14 @@ struct daemon_question {
     void (*on_body)(struct str bytes, void *ctx);
     void *ctx;
     uint64_t answer_ms; /* until the answer begins, at most; 0: two minutes */
+    const char *doubt;  /* in the error where nothing answers; NULL: "is it running?" */
 };
 
 /* One of the daemon's listeners, as the settings have it. */
 struct daemon_listener {
     struct str address;
     const char *what, *setting, *flag; /* "HTTP", "listen.http", "--http" */
+    bool plain;                        /* without TLS, whatever the settings say */
 };
 
 /* Append the URL of a listener, "http://127.0.0.1:8080": a wildcard address is reached over
@@ -68,6 +70,10 @@ const char *daemon_url(const char *flag);
  *         the one that listens at the usual address has another */
 MUST_CHECK bool daemon_target_find(const struct config *config, const char *url,
                                    const char *token, struct daemon_target *ret, struct err *e);
+/* The daemon at one of its listeners, without a token. End it likewise. */
+MUST_CHECK bool daemon_target_at(const struct config *config,
+                                 const struct daemon_listener *listener,
+                                 struct daemon_target *ret, struct err *e);
 /* The daemon that another command has started, and its token. False: there is none. */
 MUST_CHECK bool daemon_target_join(struct daemon_target *target, const struct config *config);
 

@@ -93,12 +93,12 @@ static struct daemon_listener listener_of(const struct config *config, struct st
     struct str path = method ? method->path : name;
     if (method && reader_kind_is_http(method->kind))
         return (struct daemon_listener){agentbreeder_options(config)->listen, "HTTP",
-                                        "listen.http", "--http"};
+                                        "listen.http", "--http", false};
     if (str_starts(path, STR("/nimi.")))
         return (struct daemon_listener){nimi_options(config)->grpc, "gRPC", "listen.nimi_grpc",
-                                        "--nimi-grpc"};
+                                        "--nimi-grpc", false};
     return (struct daemon_listener){crawbl_options(config)->listen, "gRPC", "listen.grpc",
-                                    "--grpc"};
+                                    "--grpc", false};
 }
 
 static bool is_http(struct str name) {
