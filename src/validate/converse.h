@@ -40,18 +40,14 @@ enum scene_id {
 };
 
 #define SCENE_TURNS_MAX 2
-#define SCENE_EVENTS_MAX_BYTES (64 * MIB)
 
 struct scene {
     struct talk talk;
-    struct arena *arena; /* of the decoded events */
-    struct crawbl_converse_event *events;
+    const struct crawbl_converse_event *events; /* decoded */
     size_t count;
     bool undecodable, not_played;
     size_t began[SCENE_TURNS_MAX]; /* how many events there were when each request was sent */
     size_t requests;
-    struct buf sent_text, seen_text;
-    struct evidence evidence;
 };
 
 /* The events from a request up to its DoneEvent, or to the end. Not of SCENE_AT_ONCE, where

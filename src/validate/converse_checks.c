@@ -20,27 +20,19 @@ static bool converse_answers(struct judge *judge) {
            judge_skip(judge, "a turn is not answered (CONV-01)");
 }
 
-static const char *converse_checks_end_of(const struct scene *scene, char room[256]) {
-    struct buf text;
-    buf_init(&text, 255);
-    talk_describe_end(&scene->talk, &text);
-    snprintf(room, 256, STR_FMT, STR_ARG(buf_str(&text)));
-    buf_done(&text);
-    return room;
-}
-
 static void judge_good(struct judge *judge, const struct scene *scene, size_t index,
                        const char *what) {
     struct turn_events turn = scene_turn(scene, index);
-    char end[256];
+    char end[TALK_END_BYTES];
     if (scene->undecodable)
-        judge_break(judge, &scene->evidence, "expected ConverseEvents, got another message");
+        judge_break(judge, &scene->talk.evidence,
+                    "expected ConverseEvents, got another message");
     else if (!turn.done)
-        judge_break(judge, &scene->evidence, "expected %s, got no DoneEvent; the end: %s", what,
-                    converse_checks_end_of(scene, end));
+        judge_break(judge, &scene->talk.evidence, "expected %s, got no DoneEvent; the end: %s",
+                    what, talk_end(&scene->talk, end));
     else if (is_error(turn.done))
-        judge_break(judge, &scene->evidence, "expected %s, got the failure '" STR_FMT "'", what,
-                    STR_ARG(str_head(turn.done->model, 200)));
+        judge_break(judge, &scene->talk.evidence, "expected %s, got the failure '" STR_FMT "'",
+                    what, STR_ARG(str_head(turn.done->model, 200)));
 }
 
 /* --- the events of a turn -------------------------------------------------------------------------- */
@@ -62,10 +54,10 @@ void check_turn_one_done(struct judge *judge) {
     if (!converse_answers(judge)) return;
     size_t dones = count_dones(scene);
     if (dones > 1)
-        judge_break(judge, &scene->evidence, "expected one DoneEvent for one request, got %zu",
-                    dones);
+        judge_break(judge, &scene->talk.evidence,
+                    "expected one DoneEvent for one request, got %zu", dones);
     else if (dones && scene->events[scene->count - 1].which_event != CRAWBL_CONVERSE_EVENT_DONE)
-        judge_break(judge, &scene->evidence, "expected nothing after the DoneEvent");
+        judge_break(judge, &scene->talk.evidence, "expected nothing after the DoneEvent");
 }
 
 void check_turn_kinds(struct judge *judge) {
@@ -73,7 +65,8 @@ void check_turn_kinds(struct judge *judge) {
     if (!converse_answers(judge)) return;
     for (size_t i = 0; i < scene->count; i++) {
         if (!scene->events[i].which_event)
-            judge_break(judge, &scene->evidence, "expected one kind in each event, got none");
+            judge_break(judge, &scene->talk.evidence,
+                        "expected one kind in each event, got none");
     }
 }
 
@@ -83,13 +76,13 @@ static void judge_usage(struct judge *judge, const struct scene *scene, size_t i
     for (size_t i = 0; i < turn.count; i++) {
         if (turn.at[i].which_event != CRAWBL_CONVERSE_EVENT_USAGE) continue;
         if (turn.at[i].usage->call_sequence != next)
-            judge_break(judge, &scene->evidence,
+            judge_break(judge, &scene->talk.evidence,
                         "expected call_sequence %d in turn %zu, got %d", next, index + 1,
                         turn.at[i].usage->call_sequence);
         next++;
     }
     if (next == 0)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected a UsageEvent for each model call, got none in turn %zu",
                     index + 1);
 }
@@ -138,14 +131,14 @@ void check_turn_tools(struct judge *judge) {
             struct str id = event->tool_call->call_id;
             calls++;
             if (!id.len || count_calls(&turn, 0, turn.count, id) != 1)
-                judge_break(judge, &scene->evidence,
+                judge_break(judge, &scene->talk.evidence,
                             "expected a call_id of its own for each call");
             else if (count_results(&turn, i + 1, id) != 1)
-                judge_break(judge, &scene->evidence,
+                judge_break(judge, &scene->talk.evidence,
                             "expected one result after the call '" STR_FMT "', got %zu",
                             STR_ARG(str_head(id, 100)), count_results(&turn, i + 1, id));
         } else if (is_result(event) && !count_calls(&turn, 0, i, event->tool_result->call_id)) {
-            judge_break(judge, &scene->evidence,
+            judge_break(judge, &scene->talk.evidence,
                         "expected a call before the result '" STR_FMT "'",
                         STR_ARG(str_head(event->tool_result->call_id, 100)));
         }
@@ -159,8 +152,9 @@ static void judge_object(struct judge *judge, const struct scene *scene, const c
     struct json value;
     struct err e;
     if (!json_read(text, &value, &e) || value.kind != JSON_OBJECT)
-        judge_break(judge, &scene->evidence, "expected a JSON object as %s, got '" STR_FMT "'",
-                    what, STR_ARG(str_head(text, 200)));
+        judge_break(judge, &scene->talk.evidence,
+                    "expected a JSON object as %s, got '" STR_FMT "'", what,
+                    STR_ARG(str_head(text, 200)));
 }
 
 void check_turn_json(struct judge *judge) {
@@ -200,13 +194,13 @@ void check_turn_text(struct judge *judge) {
     const struct crawbl_done_event *done = turn.done;
     struct str last = done->turns_count ? done->turns[done->turns_count - 1].text : STR_EMPTY;
     if (text.len && !done->turns_count)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected the text of the chunks in turns too, got no turns");
     else if (!text.len && last.len)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected the text of turns in chunks too, got none");
     else if (!str_ends(trimmed_end(buf_str(&text)), trimmed_end(last)))
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected the chunks to end with the text of the last turn");
     buf_done(&text);
 }
@@ -227,13 +221,13 @@ void check_turn_speakers(struct judge *judge) {
     for (size_t i = 0; i < scene->count; i++) {
         const struct crawbl_converse_event *event = &scene->events[i];
         if (!speaker_of(event).len)
-            judge_break(judge, &scene->evidence,
+            judge_break(judge, &scene->talk.evidence,
                         "expected an agent_id on each event, got none");
         for (size_t t = 0;
              event->which_event == CRAWBL_CONVERSE_EVENT_DONE && t < event->done->turns_count;
              t++) {
             if (!event->done->turns[t].agent_id.len)
-                judge_break(judge, &scene->evidence, "expected an agent_id in each turn");
+                judge_break(judge, &scene->talk.evidence, "expected an agent_id in each turn");
         }
     }
 }
@@ -247,7 +241,7 @@ void check_turn_models(struct judge *judge) {
             (event->which_event == CRAWBL_CONVERSE_EVENT_USAGE && !event->usage->model.len) ||
             (event->which_event == CRAWBL_CONVERSE_EVENT_DONE && !event->done->model.len);
         if (unnamed)
-            judge_break(judge, &scene->evidence,
+            judge_break(judge, &scene->talk.evidence,
                         "expected the id of the model, got an empty text");
     }
 }
@@ -261,10 +255,10 @@ void check_turn_reuse(struct judge *judge) {
 }
 
 static void judge_ok(struct judge *judge, const struct scene *scene, const char *when) {
-    char end[256];
+    char end[TALK_END_BYTES];
     if (!talk_ended_with(&scene->talk, ERR_NONE))
-        judge_break(judge, &scene->evidence, "expected the status OK %s, got %s", when,
-                    converse_checks_end_of(scene, end));
+        judge_break(judge, &scene->talk.evidence, "expected the status OK %s, got %s", when,
+                    talk_end(&scene->talk, end));
 }
 
 void check_turn_end(struct judge *judge) {
@@ -290,7 +284,7 @@ void check_turn_at_once(struct judge *judge) {
     size_t dones = count_dones(scene);
     if (dones < 2)
         judge_break(
-            judge, &scene->evidence,
+            judge, &scene->talk.evidence,
             "expected both of two requests sent together to be answered in turn, got %zu "
             "DoneEvents",
             dones);
@@ -313,14 +307,14 @@ static void judge_error_form(struct judge *judge, const struct scene *scene,
     enum err_code code = err_code_named(name);
     bool known = code != ERR_UNKNOWN || str_equal_nocase(name, STR("UNKNOWN"));
     if (!known || !text.at)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected 'ERROR: CODE: text' with a code of gRPC, got '" STR_FMT "'",
                     STR_ARG(str_head(done->model, 200)));
     else if (done->turns_count)
-        judge_break(judge, &scene->evidence, "expected no turns in a failure, got %zu",
+        judge_break(judge, &scene->talk.evidence, "expected no turns in a failure, got %zu",
                     done->turns_count);
     else if (!str_equal(name, err_name(code)))
-        judge_warn(judge, &scene->evidence, "expected the code as %s, got '" STR_FMT "'",
+        judge_warn(judge, &scene->talk.evidence, "expected the code as %s, got '" STR_FMT "'",
                    err_kinds[code].name, STR_ARG(name));
 }
 
@@ -345,20 +339,22 @@ static void judge_failure(struct judge *judge, enum scene_id id, enum err_code c
                           const char *of) {
     const struct scene *scene = converse_scene(judge, id);
     struct turn_events turn = scene_turn(scene, 0);
-    char end[256];
+    char end[TALK_END_BYTES];
     if (!converse_answers(judge)) return;
     if (!turn.done) {
-        judge_break(judge, &scene->evidence, "expected a DoneEvent with ERROR: for %s, got %s",
-                    of, converse_checks_end_of(scene, end));
+        judge_break(judge, &scene->talk.evidence,
+                    "expected a DoneEvent with ERROR: for %s, got %s", of,
+                    talk_end(&scene->talk, end));
         return;
     }
     struct str rest = str_trim(str_skip(turn.done->model, ERROR_MARK.len)), text;
     if (!is_error(turn.done))
-        judge_break(judge, &scene->evidence, "expected ERROR: %s for %s, got an answer",
+        judge_break(judge, &scene->talk.evidence, "expected ERROR: %s for %s, got an answer",
                     err_kinds[code].name, of);
     else if (err_code_named(str_split(rest, ':', &text)) != code)
-        judge_break(judge, &scene->evidence, "expected ERROR: %s for %s, got '" STR_FMT "'",
-                    err_kinds[code].name, of, STR_ARG(str_head(turn.done->model, 200)));
+        judge_break(judge, &scene->talk.evidence,
+                    "expected ERROR: %s for %s, got '" STR_FMT "'", err_kinds[code].name, of,
+                    STR_ARG(str_head(turn.done->model, 200)));
 }
 
 void check_failure_message(struct judge *judge) {
@@ -392,14 +388,15 @@ void check_failure_stream(struct judge *judge) {
     bool fails = judge->options->error_input.len;
     const struct scene *scene = converse_scene(judge, fails ? SCENE_FAILS : SCENE_NO_MESSAGE);
     struct turn_events turn = scene_turn(scene, 0);
-    char end[256];
+    char end[TALK_END_BYTES];
     if (!converse_answers(judge)) return;
     if (!turn.done)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected a failed turn to end with a DoneEvent, not the stream, got %s",
-                    converse_checks_end_of(scene, end));
+                    talk_end(&scene->talk, end));
     else if (fails && !is_error(turn.done))
-        judge_break(judge, &scene->evidence, "expected the error input to fail, got an answer");
+        judge_break(judge, &scene->talk.evidence,
+                    "expected the error input to fail, got an answer");
     else
         judge_good(judge, scene, 1, "a turn on the same stream after one that failed");
 }
@@ -420,10 +417,10 @@ static bool has_any_token(struct judge *judge) {
 
 static void judge_refused(struct judge *judge, enum scene_id id, const char *what) {
     const struct scene *scene = converse_scene(judge, id);
-    char end[256];
+    char end[TALK_END_BYTES];
     if (!talk_ended_with(&scene->talk, ERR_UNAUTHENTICATED))
-        judge_break(judge, &scene->evidence, "expected UNAUTHENTICATED for %s, got %s", what,
-                    converse_checks_end_of(scene, end));
+        judge_break(judge, &scene->talk.evidence, "expected UNAUTHENTICATED for %s, got %s",
+                    what, talk_end(&scene->talk, end));
 }
 
 void check_token_missing(struct judge *judge) {
@@ -462,52 +459,41 @@ void check_token_twice(struct judge *judge) {
         judge_refused(judge, SCENE_TWO_TOKENS, "two tokens, of which the second is wrong");
 }
 
-static void describe_call(const struct talk *talk, struct buf *out) {
-    buf_init(out, 1 * KIB);
-    talk_describe_end(talk, out);
-}
-
 void check_token_health(struct judge *judge) {
     struct talk talk;
-    struct buf end;
+    char end[TALK_END_BYTES];
     converse_call(converse_of(judge), "/grpc.health.v1.Health/Check", STR_EMPTY, STR_EMPTY,
                   &talk);
-    describe_call(&talk, &end);
     if (talk_ended_with(&talk, ERR_UNIMPLEMENTED))
         judge_skip(judge, "the health service is not served");
     else if (!talk_ended_with(&talk, ERR_NONE))
-        judge_break(judge, NULL, "expected OK from Health/Check without a token, got " STR_FMT,
-                    STR_ARG(buf_str(&end)));
+        judge_break(judge, NULL, "expected OK from Health/Check without a token, got %s",
+                    talk_end(&talk, end));
     talk_done(&talk);
-    buf_done(&end);
 }
 
 void check_token_unknown(struct judge *judge) {
     struct talk talk;
-    struct buf end;
+    char end[TALK_END_BYTES];
     converse_call(converse_of(judge), "/crawbl.agentruntime.v1.AgentRuntime/NoSuchMethod",
                   STR_EMPTY, STR_EMPTY, &talk);
-    describe_call(&talk, &end);
     if (!talk_ended_with(&talk, ERR_UNIMPLEMENTED))
-        judge_break(judge, NULL, "expected UNIMPLEMENTED for an unknown method, got " STR_FMT,
-                    STR_ARG(buf_str(&end)));
+        judge_break(judge, NULL, "expected UNIMPLEMENTED for an unknown method, got %s",
+                    talk_end(&talk, end));
     talk_done(&talk);
-    buf_done(&end);
 }
 
 void check_token_memory(struct judge *judge) {
     struct talk talk;
-    struct buf end;
+    char end[TALK_END_BYTES];
     if (!has_any_token(judge)) return;
     converse_call(converse_of(judge), "/crawbl.agentruntime.v1.Memory/ListMemories", STR_EMPTY,
                   STR_EMPTY, &talk);
-    describe_call(&talk, &end);
     if (talk_ended_with(&talk, ERR_UNIMPLEMENTED))
         judge_skip(judge, "the Memory service is not served (MEMO-01)");
     else if (!talk_ended_with(&talk, ERR_UNAUTHENTICATED))
         judge_break(judge, NULL,
-                    "expected UNAUTHENTICATED for ListMemories without a token, got " STR_FMT,
-                    STR_ARG(buf_str(&end)));
+                    "expected UNAUTHENTICATED for ListMemories without a token, got %s",
+                    talk_end(&talk, end));
     talk_done(&talk);
-    buf_done(&end);
 }

@@ -10,28 +10,17 @@
 
 #define CATEGORY STR("weir-validate")
 #define LIST_CATEGORY STR("weir-validate-list")
-#define REPLY_MAX_BYTES (32 * MIB)
 
 /* One call, its reply decoded, and what people are shown of it. */
 struct asked {
     struct talk talk;
-    struct arena *arena;
-    struct buf sent, seen;
-    struct evidence evidence;
     bool decoded;
     union {
-        struct crawbl_list_memories_response list;
-        struct crawbl_create_memory_response create;
-        struct crawbl_delete_memory_response delete;
+        const void *any;
+        const struct crawbl_list_memories_response *list;
+        const struct crawbl_create_memory_response *create;
     } reply;
 };
-
-static void asked_done(struct asked *asked) {
-    talk_done(&asked->talk);
-    arena_free(asked->arena);
-    buf_done(&asked->sent);
-    buf_done(&asked->seen);
-}
 
 static void show_entry(const struct crawbl_memory_entry *entry, struct buf *out) {
     buf_printf(out, "entry '" STR_FMT "' category '" STR_FMT "' content '" STR_FMT "'%s\n",
@@ -40,19 +29,16 @@ static void show_entry(const struct crawbl_memory_entry *entry, struct buf *out)
                entry->created_at && entry->updated_at ? "" : " without its times");
 }
 
-static void converse_memory_show(struct judge *judge, struct asked *asked, const char *path,
-                                 bool is_list) {
-    const struct asker *asker = converse_of(judge)->target->asker;
+static void converse_memory_show(struct asked *asked, const char *path, bool is_list) {
     struct buf text;
     buf_init(&text, FINDING_SEEN_MAX_BYTES);
-    buf_printf(&asked->sent, "%s", path);
+    buf_append(&asked->talk.sent_text, str_from(path));
     for (size_t i = 0;
-         asked->decoded && is_list && i < asked->reply.list.entries_count && i < 20; i++)
-        show_entry(&asked->reply.list.entries[i], &text);
+         asked->decoded && is_list && i < asked->reply.list->entries_count && i < 20; i++)
+        show_entry(&asked->reply.list->entries[i], &text);
     buf_append(&text, STR("end: "));
     talk_describe_end(&asked->talk, &text);
-    evidence_append(&asked->seen, buf_str(&text), asker->secrets, asker->secret_count);
-    asked->evidence = (struct evidence){buf_str(&asked->sent), buf_str(&asked->seen)};
+    talk_show(&asked->talk, buf_str(&text));
     buf_done(&text);
 }
 
@@ -60,18 +46,14 @@ static void ask_memory(struct judge *judge, const char *path, const struct pb_me
                        const void *request, const struct pb_message *reply_type,
                        struct asked *ret) {
     struct buf bytes, bearer;
-    struct err e;
-    *ret = (struct asked){.arena = arena_new(REPLY_MAX_BYTES)};
-    buf_init(&ret->sent, KIB);
-    buf_init(&ret->seen, FINDING_SEEN_MAX_BYTES);
     buf_init(&bytes, 64 * KIB);
     buf_init(&bearer, 64 * KIB);
     pb_encode(type, request, &bytes);
     converse_put_bearer(converse_of(judge), &bearer);
     converse_call(converse_of(judge), path, buf_str(&bearer), buf_str(&bytes), &ret->talk);
-    ret->decoded = ret->talk.count == 1 && pb_decode_view(reply_type, ret->talk.messages[0],
-                                                          ret->arena, &ret->reply, &e);
-    converse_memory_show(judge, ret, path, reply_type == &crawbl_list_memories_response_table);
+    ret->decoded =
+        talk_decode(&ret->talk, reply_type, &ret->reply.any) == 1 && ret->talk.count == 1;
+    converse_memory_show(ret, path, reply_type == &crawbl_list_memories_response_table);
     buf_done(&bytes);
     buf_done(&bearer);
 }
@@ -101,21 +83,16 @@ static void delete (struct judge *judge, const char *key, struct asked *ret) {
 static void converse_memory_forget(struct judge *judge, const char *key) {
     struct asked asked;
     delete (judge, key, &asked);
-    asked_done(&asked);
+    talk_done(&asked.talk);
 }
 
 /* False, and the check is settled: it ended otherwise. */
 static bool judge_status_of(struct judge *judge, const struct asked *asked, enum err_code code,
                             const char *of) {
-    struct buf end;
-    bool good = talk_ended_with(&asked->talk, code) && (code || asked->decoded);
-    if (good) return true;
-    buf_init(&end, KIB);
-    talk_describe_end(&asked->talk, &end);
-    judge_break(judge, &asked->evidence, "expected %s for %s, got " STR_FMT,
-                code ? err_kinds[code].name : "OK", of, STR_ARG(buf_str(&end)));
-    buf_done(&end);
-    return false;
+    char end[TALK_END_BYTES];
+    if (talk_ended_with(&asked->talk, code) && (code || asked->decoded)) return true;
+    return judge_break(judge, &asked->talk.evidence, "expected %s for %s, got %s",
+                       code ? err_kinds[code].name : "OK", of, talk_end(&asked->talk, end));
 }
 
 /* Whether the service stores what it is given; else the check is skipped. */
@@ -125,7 +102,7 @@ static bool remembers(struct judge *judge, const char *key, struct str content,
     create(judge, judge->options->workspace, key, content, category, &asked);
     bool good = (talk_ended_with(&asked.talk, ERR_NONE) && asked.decoded) ||
                 judge_skip(judge, "nothing can be stored (MEMO-01)");
-    asked_done(&asked);
+    talk_done(&asked.talk);
     return good;
 }
 
@@ -142,14 +119,14 @@ void check_memory_create(struct judge *judge) {
     struct asked asked;
     create(judge, judge->options->workspace, key, STR("one"), CATEGORY, &asked);
     if (judge_status_of(judge, &asked, ERR_NONE, "CreateMemory")) {
-        const struct crawbl_memory_entry *entry = asked.reply.create.entry;
+        const struct crawbl_memory_entry *entry = asked.reply.create->entry;
         if (!same_entry(entry, key, STR("one"), CATEGORY))
-            judge_break(judge, &asked.evidence, "expected the stored entry in the reply");
+            judge_break(judge, &asked.talk.evidence, "expected the stored entry in the reply");
         else if (!entry->created_at || !entry->updated_at)
-            judge_break(judge, &asked.evidence,
+            judge_break(judge, &asked.talk.evidence,
                         "expected created_at and updated_at in the stored entry");
     }
-    asked_done(&asked);
+    talk_done(&asked.talk);
     converse_memory_forget(judge, key);
 }
 
@@ -167,20 +144,21 @@ void check_memory_upsert(struct judge *judge) {
     converse_memory_list(judge, CATEGORY, 0, 0, &all);
     if (judge_status_of(judge, &two, ERR_NONE, "CreateMemory of a key that is there")) {
         size_t found = 0;
-        for (size_t i = 0; all.decoded && i < all.reply.list.entries_count; i++)
-            found += str_equal(all.reply.list.entries[i].key, str_from(key));
-        if (!same_entry(two.reply.create.entry, key, STR("two"), CATEGORY))
-            judge_break(judge, &two.evidence, "expected the content to be replaced");
-        else if (one.decoded && one.reply.create.entry &&
-                 nanos_of(one.reply.create.entry->created_at) !=
-                     nanos_of(two.reply.create.entry->created_at))
-            judge_break(judge, &two.evidence, "expected created_at to be kept");
+        for (size_t i = 0; all.decoded && i < all.reply.list->entries_count; i++)
+            found += str_equal(all.reply.list->entries[i].key, str_from(key));
+        if (!same_entry(two.reply.create->entry, key, STR("two"), CATEGORY))
+            judge_break(judge, &two.talk.evidence, "expected the content to be replaced");
+        else if (one.decoded && one.reply.create->entry &&
+                 nanos_of(one.reply.create->entry->created_at) !=
+                     nanos_of(two.reply.create->entry->created_at))
+            judge_break(judge, &two.talk.evidence, "expected created_at to be kept");
         else if (all.decoded && found > 1)
-            judge_break(judge, &all.evidence, "expected one entry for the key, got %zu", found);
+            judge_break(judge, &all.talk.evidence, "expected one entry for the key, got %zu",
+                        found);
     }
-    asked_done(&one);
-    asked_done(&two);
-    asked_done(&all);
+    talk_done(&one.talk);
+    talk_done(&two.talk);
+    talk_done(&all.talk);
     converse_memory_forget(judge, key);
 }
 
@@ -213,17 +191,17 @@ void check_memory_list(struct judge *judge) {
     if (!store_three(judge)) return;
     converse_memory_list(judge, LIST_CATEGORY, 0, 0, &all);
     if (judge_status_of(judge, &all, ERR_NONE, "ListMemories")) {
-        const struct crawbl_list_memories_response *reply = &all.reply.list;
+        const struct crawbl_list_memories_response *reply = all.reply.list;
         if (reply->entries_count != ARRAY_LEN(list_keys))
-            judge_break(judge, &all.evidence, "expected the 3 stored entries, got %zu",
+            judge_break(judge, &all.talk.evidence, "expected the 3 stored entries, got %zu",
                         reply->entries_count);
         for (size_t i = 1; i < reply->entries_count; i++) {
             if (!is_ordered(&reply->entries[i - 1], &reply->entries[i]))
-                judge_break(judge, &all.evidence,
+                judge_break(judge, &all.talk.evidence,
                             "expected the newest first, and equally new ones by their keys");
         }
     }
-    asked_done(&all);
+    talk_done(&all.talk);
     forget_three(judge);
 }
 
@@ -233,18 +211,21 @@ void check_memory_pages(struct judge *judge) {
     converse_memory_list(judge, LIST_CATEGORY, 1, 1, &page);
     converse_memory_list(judge, LIST_CATEGORY, 10, 1000, &beyond);
     converse_memory_list(judge, LIST_CATEGORY, -1, 0, &negative);
-    if (judge_status_of(judge, &page, ERR_NONE, "a page") && page.reply.list.entries_count != 1)
-        judge_break(judge, &page.evidence, "expected 1 entry for limit 1 and offset 1, got %zu",
-                    page.reply.list.entries_count);
+    if (judge_status_of(judge, &page, ERR_NONE, "a page") &&
+        page.reply.list->entries_count != 1)
+        judge_break(judge, &page.talk.evidence,
+                    "expected 1 entry for limit 1 and offset 1, got %zu",
+                    page.reply.list->entries_count);
     if (judge_status_of(judge, &beyond, ERR_NONE, "an offset past the end") &&
-        beyond.reply.list.entries_count)
-        judge_break(judge, &beyond.evidence, "expected no entries past the end, got %zu",
-                    beyond.reply.list.entries_count);
+        beyond.reply.list->entries_count)
+        judge_break(judge, &beyond.talk.evidence, "expected no entries past the end, got %zu",
+                    beyond.reply.list->entries_count);
     if (talk_ended_with(&negative.talk, ERR_NONE))
-        judge_warn(judge, &negative.evidence, "expected INVALID_ARGUMENT for a negative limit");
-    asked_done(&page);
-    asked_done(&beyond);
-    asked_done(&negative);
+        judge_warn(judge, &negative.talk.evidence,
+                   "expected INVALID_ARGUMENT for a negative limit");
+    talk_done(&page.talk);
+    talk_done(&beyond.talk);
+    talk_done(&negative.talk);
     forget_three(judge);
 }
 
@@ -254,13 +235,13 @@ void check_memory_category(struct judge *judge) {
     if (!remembers(judge, key, STR("x"), CATEGORY)) return;
     converse_memory_list(judge, STR("WEIR-VALIDATE"), 0, 0, &other);
     if (judge_status_of(judge, &other, ERR_NONE, "ListMemories of a category")) {
-        for (size_t i = 0; i < other.reply.list.entries_count; i++) {
-            if (str_equal(other.reply.list.entries[i].key, str_from(key)))
-                judge_break(judge, &other.evidence,
+        for (size_t i = 0; i < other.reply.list->entries_count; i++) {
+            if (str_equal(other.reply.list->entries[i].key, str_from(key)))
+                judge_break(judge, &other.talk.evidence,
                             "expected only the category that was asked for, by its exact name");
         }
     }
-    asked_done(&other);
+    talk_done(&other.talk);
     converse_memory_forget(judge, key);
 }
 
@@ -269,7 +250,7 @@ void check_memory_key(struct judge *judge) {
     if (!remembers(judge, "weir-validate-key", STR("x"), CATEGORY)) return;
     create(judge, judge->options->workspace, "", STR("x"), CATEGORY, &asked);
     judge_status_of(judge, &asked, ERR_INVALID_ARGUMENT, "CreateMemory with an empty key");
-    asked_done(&asked);
+    talk_done(&asked.talk);
     converse_memory_forget(judge, "weir-validate-key");
 }
 
@@ -283,13 +264,13 @@ void check_memory_delete(struct judge *judge) {
     delete (judge, key, &asked);
     converse_memory_list(judge, STR_EMPTY, 0, 0, &all);
     if (judge_status_of(judge, &asked, ERR_NONE, "DeleteMemory")) {
-        for (size_t i = 0; all.decoded && i < all.reply.list.entries_count; i++) {
-            if (str_equal(all.reply.list.entries[i].key, str_from(key)))
-                judge_break(judge, &all.evidence, "expected the entry to be gone");
+        for (size_t i = 0; all.decoded && i < all.reply.list->entries_count; i++) {
+            if (str_equal(all.reply.list->entries[i].key, str_from(key)))
+                judge_break(judge, &all.talk.evidence, "expected the entry to be gone");
         }
     }
-    asked_done(&asked);
-    asked_done(&all);
+    talk_done(&asked.talk);
+    talk_done(&all.talk);
 }
 
 void check_memory_missing(struct judge *judge) {
@@ -299,7 +280,7 @@ void check_memory_missing(struct judge *judge) {
     converse_memory_forget(judge, key);
     delete (judge, "weir-validate-nowhere", &asked);
     judge_status_of(judge, &asked, ERR_NOT_FOUND, "DeleteMemory of a key that is not there");
-    asked_done(&asked);
+    talk_done(&asked.talk);
 }
 
 /* --- workspaces -------------------------------------------------------------------------------------- */
@@ -315,7 +296,7 @@ void check_memory_workspace(struct judge *judge) {
            &asked);
     judge_status_of(judge, &asked, ERR_PERMISSION_DENIED,
                     "a workspace that is not the token's");
-    asked_done(&asked);
+    talk_done(&asked.talk);
     converse_memory_forget(judge, "weir-validate-own");
     converse_memory_forget(judge, "weir-validate-foreign");
 }
@@ -325,7 +306,7 @@ void check_memory_no_workspace(struct judge *judge) {
     if (!remembers(judge, "weir-validate-own", STR("x"), CATEGORY)) return;
     create(judge, STR_EMPTY, "weir-validate-nobodys", STR("x"), CATEGORY, &asked);
     judge_status_of(judge, &asked, ERR_INVALID_ARGUMENT, "an empty workspace_id");
-    asked_done(&asked);
+    talk_done(&asked.talk);
     converse_memory_forget(judge, "weir-validate-own");
     converse_memory_forget(judge, "weir-validate-nobodys");
 }

@@ -11,7 +11,6 @@
 #define OLD_S 3600 /* far outside of any window */
 #define SILENT_MAX 2
 #define NOT_PLAYED "two streams before it did not end in time, so this one was not tried"
-#define MESSAGE_MAX_BYTES (4 * MIB)
 
 enum scene_auth {
     TOKEN_RIGHT,
@@ -133,11 +132,11 @@ static void converse_scene_say(struct converse *converse, struct scene *scene,
     if (wrong == NO_AGENT) request.agent_id = STR("weir-validate-nobody");
     if (wrong == NO_IDS) request.workspace_id = request.user_id = STR_EMPTY;
     if (wrong == OTHER_WORKSPACE) request.workspace_id = STR("weir-validate-other");
-    buf_init(&bytes, 2 * MESSAGE_MAX_BYTES);
+    buf_init(&bytes, 2 * TALK_TEXT_MAX_BYTES);
     pb_encode(&crawbl_converse_request_table, &request, &bytes);
     talk_say(&scene->talk, buf_str(&bytes));
     scene->began[scene->requests++] = scene->talk.count;
-    buf_printf(&scene->sent_text, "%sConverseRequest%s", scene->requests > 1 ? "\n" : "",
+    buf_printf(&scene->talk.sent_text, "%sConverseRequest%s", scene->requests > 1 ? "\n" : "",
                notes[wrong]);
     buf_done(&bytes);
 }
@@ -145,7 +144,7 @@ static void converse_scene_say(struct converse *converse, struct scene *scene,
 /* --- playing a scene ------------------------------------------------------------------------------- */
 
 static bool is_done(struct str bytes) {
-    struct arena *arena = arena_new(SCENE_EVENTS_MAX_BYTES);
+    struct arena *arena = arena_new(TALK_DECODED_MAX_BYTES);
     struct crawbl_converse_event event;
     struct err e;
     bool done = pb_decode_view(&crawbl_converse_event_table, bytes, arena, &event, &e) &&
@@ -184,18 +183,6 @@ static void converse_scene_play(struct converse *converse, struct scene *scene,
     if (!in_time) converse->silent++;
 }
 
-static void converse_scene_decode(struct scene *scene) {
-    const struct talk *talk = &scene->talk;
-    struct err e;
-    scene->arena = arena_new(SCENE_EVENTS_MAX_BYTES);
-    scene->events = mem_zero(talk->count + 1, sizeof(*scene->events));
-    for (size_t i = 0; i < talk->count && !scene->undecodable; i++) {
-        scene->undecodable = !pb_decode_view(&crawbl_converse_event_table, talk->messages[i],
-                                             scene->arena, &scene->events[i], &e);
-        scene->count = i + !scene->undecodable;
-    }
-}
-
 /* --- what people are shown --------------------------------------------------------------------------- */
 
 static void describe_event(const struct crawbl_converse_event *event, struct buf *out) {
@@ -232,16 +219,14 @@ static void describe_event(const struct crawbl_converse_event *event, struct buf
     }
 }
 
-static void converse_scene_describe(const struct converse *converse, struct scene *scene) {
-    const struct asker *asker = converse->target->asker;
+static void converse_scene_describe(struct scene *scene) {
     struct buf text;
     buf_init(&text, 2 * FINDING_SEEN_MAX_BYTES);
     for (size_t i = 0; i < scene->count; i++) describe_event(&scene->events[i], &text);
     if (scene->undecodable) buf_append(&text, STR("a message that is no ConverseEvent\n"));
     buf_append(&text, STR("end: "));
     talk_describe_end(&scene->talk, &text);
-    evidence_append(&scene->seen_text, buf_str(&text), asker->secrets, asker->secret_count);
-    scene->evidence = (struct evidence){buf_str(&scene->sent_text), buf_str(&scene->seen_text)};
+    talk_show(&scene->talk, buf_str(&text));
     buf_done(&text);
 }
 
@@ -270,28 +255,24 @@ static void open_scene(struct converse *converse, struct scene *scene, enum scen
     buf_done(&second);
 }
 
-static void not_played(struct scene *scene) {
-    scene->talk = (struct talk){.timed_out = true, .arena = arena_new(KIB)};
-    buf_init(&scene->talk.end_text, KIB);
-    scene->not_played = true;
-}
-
 const struct scene *converse_scene(struct judge *judge, enum scene_id id) {
     struct converse *converse = converse_of(judge);
     struct scene *scene = &converse->scenes[id];
     if (scene->not_played) judge_skip(judge, NOT_PLAYED);
     if (converse->played[id]) return scene;
-    buf_init(&scene->sent_text, FINDING_SEEN_MAX_BYTES);
-    buf_init(&scene->seen_text, FINDING_SEEN_MAX_BYTES);
     if (converse->silent < SILENT_MAX) {
         open_scene(converse, scene, rows[id].auth);
         converse_scene_play(converse, scene, &rows[id]);
     } else {
-        not_played(scene);
+        talk_none(converse->target->asker, &scene->talk);
+        scene->not_played = true;
         judge_skip(judge, NOT_PLAYED);
     }
-    converse_scene_decode(scene);
-    converse_scene_describe(converse, scene);
+    const void *events;
+    scene->count = talk_decode(&scene->talk, &crawbl_converse_event_table, &events);
+    scene->events = events;
+    scene->undecodable = scene->count < scene->talk.count;
+    converse_scene_describe(scene);
     converse->played[id] = true;
     return scene;
 }
@@ -325,15 +306,6 @@ struct converse *converse_of(const struct judge *judge) {
     return judge->world;
 }
 
-/* A message is text: that of a JSON string, or the JSON itself. */
-static void converse_scene_put_message(struct str json, struct buf *out) {
-    struct json value;
-    struct err e;
-    buf_init(out, MESSAGE_MAX_BYTES);
-    if (json.len == 0 || !json_read(json, &value, &e)) return;
-    if (!json_text(value, out)) buf_append(out, value.raw);
-}
-
 static struct token_keys *keys_of(struct str key) {
     struct token_keys *keys = token_keys_new(TOKEN_STRICT, TOKEN_WINDOW_S);
     struct err e;
@@ -353,8 +325,8 @@ void *converse_open(struct target *target, const struct validate_options *option
     converse->options = options;
     if (options->signing_key.len) converse->keys = keys_of(options->signing_key);
     converse->other_keys = keys_of(STR("weir-validate-is-not-the-key"));
-    converse_scene_put_message(options->input, &converse->message);
-    converse_scene_put_message(options->error_input, &converse->error_message);
+    talk_put_message(options->input, &converse->message);
+    talk_put_message(options->error_input, &converse->error_message);
     snprintf(converse->session, sizeof(converse->session), "validate-%08x", random);
     if (target->kind != TARGET_URL)
         talk_until_available(
@@ -364,18 +336,10 @@ void *converse_open(struct target *target, const struct validate_options *option
     return converse;
 }
 
-static void scene_done(struct scene *scene) {
-    talk_done(&scene->talk);
-    arena_free(scene->arena);
-    free(scene->events);
-    buf_done(&scene->sent_text);
-    buf_done(&scene->seen_text);
-}
-
 void converse_close(void *world) {
     struct converse *converse = world;
     for (size_t i = 0; i < SCENE_COUNT; i++) {
-        if (converse->played[i]) scene_done(&converse->scenes[i]);
+        if (converse->played[i]) talk_done(&converse->scenes[i].talk);
     }
     token_keys_free(converse->keys);
     token_keys_free(converse->other_keys);
@@ -384,15 +348,9 @@ void converse_close(void *world) {
     free(converse);
 }
 
-/* It answers a call of Converse itself, if only to refuse it, and does not say that it has no
- * such method. */
 bool converse_speaks(struct target *target, const struct validate_options *options) {
-    struct talk talk;
-    talk_once(target->asker,
-              &(struct talk_options){.url = buf_str(&target->url), .path = STR(CONVERSE)},
-              STR_EMPTY, options->timeout_ms < 5000 ? options->timeout_ms : 5000, &talk);
-    bool speaks = talk.count > 0 ||
-                  (talk.ended && talk.end.from_server && talk.end.code != ERR_UNIMPLEMENTED);
-    talk_done(&talk);
-    return speaks;
+    return talk_serves(
+        target->asker,
+        &(struct talk_options){.url = buf_str(&target->url), .path = STR(CONVERSE)},
+        options->timeout_ms < 5000 ? options->timeout_ms : 5000);
 }

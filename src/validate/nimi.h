@@ -47,19 +47,14 @@ enum nimi_scene_id {
     NIMI_SCENE_COUNT,
 };
 
-#define NIMI_FRAMES_MAX_BYTES (64 * MIB)
-
 struct nimi_scene {
     struct talk talk;
-    struct arena *arena; /* of the decoded frames */
-    const struct pb_message *frame;
-    char *frames;
+    const struct pb_message *frame; /* their type */
+    const char *frames;
     size_t count;         /* frames before the first that cannot be decoded */
     struct reader reader; /* closed */
     struct stream_outcome_advice advice;
     bool not_played;
-    struct buf sent_text, seen_text;
-    struct evidence evidence;
 };
 
 struct nimi {

@@ -11,10 +11,10 @@
 bool nimi_judge_reply(struct judge *judge, const struct nimi_scene *scene, const char *what) {
     char end[NIMI_END_BYTES];
     if (!talk_ended_with(&scene->talk, ERR_NONE) || scene->talk.count != 1)
-        return judge_break(judge, &scene->evidence, "expected %s, got %zu messages and %s",
+        return judge_break(judge, &scene->talk.evidence, "expected %s, got %zu messages and %s",
                            what, scene->talk.count, nimi_end_of(scene, end));
     return scene->count == 1 ||
-           judge_break(judge, &scene->evidence, "expected %s, got another message", what);
+           judge_break(judge, &scene->talk.evidence, "expected %s, got another message", what);
 }
 
 /* The first of the faults that the reader noted. */
@@ -31,7 +31,7 @@ bool nimi_judge_faults(struct judge *judge, const struct nimi_scene *scene, unsi
     enum reader_fault fault;
     char end[NIMI_END_BYTES];
     if (!first_fault(scene, faults, &fault)) return true;
-    return judge_break(judge, &scene->evidence, STR_FMT "; the end: %s",
+    return judge_break(judge, &scene->talk.evidence, STR_FMT "; the end: %s",
                        STR_ARG(reader_fault_meaning(fault)), nimi_end_of(scene, end));
 }
 
@@ -39,12 +39,12 @@ bool nimi_judge_refused(struct judge *judge, const struct nimi_scene *scene, enu
                         const char *what) {
     char end[NIMI_END_BYTES];
     if (scene->talk.count)
-        return judge_break(judge, &scene->evidence,
+        return judge_break(judge, &scene->talk.evidence,
                            "expected %s before any frame for %s, got %zu frames and %s",
                            err_kinds[code].name, what, scene->talk.count,
                            nimi_end_of(scene, end));
     return talk_ended_with(&scene->talk, code) ||
-           judge_break(judge, &scene->evidence, "expected %s for %s, got %s",
+           judge_break(judge, &scene->talk.evidence, "expected %s for %s, got %s",
                        err_kinds[code].name, what, nimi_end_of(scene, end));
 }
 
@@ -62,7 +62,7 @@ void check_nimi_probe(struct judge *judge) {
         return;
     const struct grpc_health_check_response *reply = nimi_frame(scene, 0);
     if (reply->status != GRPC_HEALTH_CHECK_RESPONSE_SERVING)
-        judge_break(judge, &scene->evidence, "expected the status SERVING (1), got %d",
+        judge_break(judge, &scene->talk.evidence, "expected the status SERVING (1), got %d",
                     reply->status);
 }
 
@@ -72,7 +72,7 @@ void check_nimi_health(struct judge *judge) {
     const struct nimi_get_runtime_health_response *reply = nimi_frame(scene, 0);
     if (reply->status != NIMI_RUNTIME_HEALTH_STATUS_READY &&
         reply->status != NIMI_RUNTIME_HEALTH_STATUS_DEGRADED)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected the status READY (3) or DEGRADED (4), got %d", reply->status);
 }
 
@@ -87,11 +87,11 @@ static void judge_version(struct judge *judge, const struct nimi_scene *scene) {
     const struct talk_field *field = talk_find(&scene->talk, STR("x-nimi-runtime-version"));
     if (!talk_ended_with(&scene->talk, ERR_NONE)) return;
     if (!field || field->before)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected x-nimi-runtime-version in the head of the answer, got %s",
                     field ? "it in the trailers" : "none");
     else if (!is_version_0(field->value))
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected x-nimi-runtime-version to be 0.x.y, got '" STR_FMT "'",
                     STR_ARG(str_head(field->value, 100)));
 }
@@ -128,7 +128,7 @@ void check_done_completes(struct judge *judge) {
     const struct nimi_scene *scene = nimi_scene(judge, NIMI_TEXT);
     char end[NIMI_END_BYTES];
     if (scene->advice.outcome != STREAM_COMPLETED || !scene->count)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected a stream that completes, got %zu frames and %s",
                     scene->talk.count, nimi_end_of(scene, end));
     nimi_judge_faults(judge, scene, FAULT_MALFORMED);
@@ -142,11 +142,12 @@ void check_done_started(struct judge *judge) {
         started += event_at(scene, i)->which_payload == NIMI_STREAM_SCENARIO_EVENT_STARTED;
     const struct nimi_stream_scenario_event *first = event_at(scene, 0);
     if (first->which_payload != NIMI_STREAM_SCENARIO_EVENT_STARTED || started != 1)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected STARTED as the first event and only there, got %zu of them",
                     started);
     else if (!first->started->model_resolved.len)
-        judge_break(judge, &scene->evidence, "expected STARTED to name the model, got none");
+        judge_break(judge, &scene->talk.evidence,
+                    "expected STARTED to name the model, got none");
 }
 
 void check_done_numbers(struct judge *judge) {
@@ -173,7 +174,7 @@ void check_done_grain(struct judge *judge) {
     for (size_t i = 0; i < count_events(scene); i++) {
         if (!nimi_checks_text_of(event_at(scene, i), &text)) continue;
         if (deltas++ && last && last < GRAIN_BYTES)
-            judge_break(judge, &scene->evidence,
+            judge_break(judge, &scene->talk.evidence,
                         "expected at least %d bytes in each delta but the last, got %zu",
                         GRAIN_BYTES, last);
         last = text.len;
@@ -192,9 +193,10 @@ void check_done_empty(struct judge *judge) {
         if (event->which_payload != NIMI_STREAM_SCENARIO_EVENT_DELTA) continue;
         deltas++;
         if (!event->delta->which_delta || (nimi_checks_text_of(event, &text) && !text.len))
-            judge_break(judge, &scene->evidence, "expected something in each delta, got none");
+            judge_break(judge, &scene->talk.evidence,
+                        "expected something in each delta, got none");
     }
-    if (!deltas) judge_break(judge, &scene->evidence, "expected an answer, got no delta");
+    if (!deltas) judge_break(judge, &scene->talk.evidence, "expected an answer, got no delta");
 }
 
 void check_done_last(struct judge *judge) {
@@ -212,9 +214,9 @@ void check_done_agrees(struct judge *judge) {
 static void judge_usage(struct judge *judge, const struct nimi_scene *scene,
                         const struct nimi_usage_stats *usage, const char *where) {
     if (!usage)
-        judge_break(judge, &scene->evidence, "expected usage %s, got none", where);
+        judge_break(judge, &scene->talk.evidence, "expected usage %s, got none", where);
     else if (usage->input_tokens < -1 || usage->output_tokens < -1 || usage->compute_ms < -1)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected -1 where usage is not known, got %lld, %lld and %lld",
                     (long long)usage->input_tokens, (long long)usage->output_tokens,
                     (long long)usage->compute_ms);
@@ -246,16 +248,17 @@ static void judge_frame(struct judge *judge, const struct nimi_scene *scene,
     struct str text;
     bool done = event->frame && event->frame->done;
     if (done != is_end(event))
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected frame.done in the terminal event and only there, got %s",
                     done ? "it before" : "it unset there");
     else if (done && event->which_payload == NIMI_STREAM_SCENARIO_EVENT_COMPLETED &&
              event->completed->usage &&
              !same_usage(event->frame->usage, event->completed->usage))
-        judge_break(judge, &scene->evidence, "expected the usage of COMPLETED in frame.usage");
+        judge_break(judge, &scene->talk.evidence,
+                    "expected the usage of COMPLETED in frame.usage");
     else if (nimi_checks_text_of(event, &text) && event->frame &&
              !str_equal(event->frame->text_delta, text))
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected the text of the delta in frame.text_delta");
 }
 
@@ -278,9 +281,10 @@ void check_done_failed(struct judge *judge) {
     if (!has_error_input(judge) || !nimi_answers(judge)) return;
     const struct nimi_scene *scene = nimi_scene(judge, NIMI_FAILS);
     if (scene->advice.outcome == STREAM_COMPLETED)
-        judge_break(judge, &scene->evidence, "expected the error input to fail, got an answer");
+        judge_break(judge, &scene->talk.evidence,
+                    "expected the error input to fail, got an answer");
     else if (scene->advice.outcome != STREAM_FAILED || !scene->reader.reason_code)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected the event FAILED with a reason, then OK, got %s",
                     nimi_end_of(scene, end));
     nimi_judge_faults(judge, scene, FAULT_AFTER_END | FAULT_ERROR_AFTER_END | FAULT_NOT_CLOSED);
@@ -307,8 +311,9 @@ void check_done_execute(struct judge *judge) {
     const struct nimi_scenario_output *output = reply->output;
     if (!output || output->which_output != NIMI_SCENARIO_OUTPUT_TEXT_GENERATE ||
         !output->text_generate->text.len)
-        judge_break(judge, &scene->evidence, "expected text in output.text_generate, got none");
+        judge_break(judge, &scene->talk.evidence,
+                    "expected text in output.text_generate, got none");
     else if (!reply->finish_reason)
-        judge_break(judge, &scene->evidence, "expected a finish_reason, got none");
+        judge_break(judge, &scene->talk.evidence, "expected a finish_reason, got none");
     judge_usage(judge, scene, reply->usage, "in the answer");
 }

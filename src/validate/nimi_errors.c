@@ -12,7 +12,7 @@ static void judge_refusal(struct judge *judge, enum nimi_scene_id id, enum err_c
     struct str seen = buf_str(&scene->reader.reason);
     if (!nimi_judge_refused(judge, scene, code, what) || !seen.len) return;
     if (!str_equal(seen, reason) && !str_equal(seen, or_reason))
-        judge_warn(judge, &scene->evidence,
+        judge_warn(judge, &scene->talk.evidence,
                    "expected the reason " STR_FMT " for %s, got " STR_FMT, STR_ARG(reason),
                    what, STR_ARG(seen));
 }
@@ -109,7 +109,7 @@ typedef void judge_carriers_fn(struct judge *judge, const struct nimi_scene *sce
 static void judge_details(struct judge *judge, const struct nimi_scene *scene,
                           const struct carriers *carriers) {
     if (!carriers->details.reason.len)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected google.rpc.ErrorInfo with a reason in grpc-status-details-bin, "
                     "got none");
 }
@@ -117,7 +117,7 @@ static void judge_details(struct judge *judge, const struct nimi_scene *scene,
 static void judge_message(struct judge *judge, const struct nimi_scene *scene,
                           const struct carriers *carriers) {
     if (!carriers->json || !carriers->message.reason.len)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected a JSON object with reasonCode as grpc-message, got '" STR_FMT "'",
                     STR_ARG(str_head(scene->talk.end.said, 200)));
 }
@@ -127,12 +127,12 @@ static void judge_agreement(struct judge *judge, const struct nimi_scene *scene,
     struct str by_message = buf_str(&carriers->message.reason);
     struct str by_details = buf_str(&carriers->details.reason);
     if (by_message.len && by_details.len && !str_equal(by_message, by_details))
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected one reason, got " STR_FMT " in the message and " STR_FMT
                     " in the details",
                     STR_ARG(by_message), STR_ARG(by_details));
     else if (carriers->code >= 0 && carriers->code != (int32_t)scene->talk.end.code)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected the status %d in the details too, got %d",
                     (int)scene->talk.end.code, carriers->code);
 }

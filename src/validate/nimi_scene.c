@@ -20,7 +20,6 @@
 
 #define SILENT_MAX 2
 #define NOT_PLAYED "two calls before it did not end in time, so this one was not tried"
-#define MESSAGE_MAX_BYTES (4 * MIB)
 #define PROBE_MS 5000
 #define STARTING_PAUSE_MS 50
 #define WATCHED_MS 50          /* a subscription is watched for this long, and one other call */
@@ -203,7 +202,7 @@ bool nimi_has_frame(const struct talk *talk, void *ctx) {
 static void ask_row(struct nimi *nimi, const struct scene_row *row, struct talk *ret) {
     struct headers headers;
     struct buf message;
-    buf_init(&message, 2 * MESSAGE_MAX_BYTES);
+    buf_init(&message, 2 * TALK_TEXT_MAX_BYTES);
     put_request(nimi, row, &message);
     headers_init(nimi, row->wrong, &headers);
     talk_open(nimi->target->asker,
@@ -248,26 +247,7 @@ bool nimi_watch_once(struct judge *judge) {
     return came;
 }
 
-static void not_played(struct nimi_scene *scene) {
-    scene->talk = (struct talk){.timed_out = true, .arena = arena_new(KIB)};
-    buf_init(&scene->talk.end_text, KIB);
-    scene->not_played = true;
-}
-
 /* --- what came of it ----------------------------------------------------------------------------- */
-
-static void nimi_scene_decode(struct nimi_scene *scene) {
-    const struct talk *talk = &scene->talk;
-    struct err e;
-    bool good = true;
-    scene->arena = arena_new(NIMI_FRAMES_MAX_BYTES);
-    scene->frames = mem_zero(talk->count + 1, scene->frame->size);
-    for (size_t i = 0; i < talk->count && good; i++) {
-        good = pb_decode_view(scene->frame, talk->messages[i], scene->arena,
-                              scene->frames + i * scene->frame->size, &e);
-        scene->count = i + good;
-    }
-}
 
 const void *nimi_frame(const struct nimi_scene *scene, size_t index) {
     assert(index < scene->count);
@@ -291,7 +271,7 @@ static void feed(struct nimi_scene *scene, const struct reader_method *method,
                  struct buf *text) {
     const struct talk *talk = &scene->talk;
     const struct talk_field *details = talk_find(talk, STR("grpc-status-details-bin"));
-    struct arena *arena = arena_new(NIMI_FRAMES_MAX_BYTES);
+    struct arena *arena = arena_new(TALK_DECODED_MAX_BYTES);
     reader_init(&scene->reader, method, 1);
     for (size_t i = 0; i < talk->count; i++) {
         struct reader_frame frame;
@@ -325,17 +305,15 @@ const char *nimi_end_of(const struct nimi_scene *scene, char room[NIMI_END_BYTES
     return room;
 }
 
-static void nimi_scene_describe(const struct nimi *nimi, enum nimi_scene_id id,
-                                struct nimi_scene *scene, struct str frames) {
-    const struct asker *asker = nimi->target->asker;
+static void nimi_scene_describe(enum nimi_scene_id id, struct nimi_scene *scene,
+                                struct str frames) {
     struct buf text;
     buf_init(&text, 2 * FINDING_SEEN_MAX_BYTES);
     buf_append(&text, str_head(frames, FINDING_SEEN_MAX_BYTES));
     buf_append(&text, STR("end: "));
     put_end(scene, &text);
-    buf_printf(&scene->sent_text, "%s%s", rows[id].path, wrong_notes[rows[id].wrong]);
-    evidence_append(&scene->seen_text, buf_str(&text), asker->secrets, asker->secret_count);
-    scene->evidence = (struct evidence){buf_str(&scene->sent_text), buf_str(&scene->seen_text)};
+    buf_printf(&scene->talk.sent_text, "%s%s", rows[id].path, wrong_notes[rows[id].wrong]);
+    talk_show(&scene->talk, buf_str(&text));
     buf_done(&text);
 }
 
@@ -345,12 +323,11 @@ struct nimi_scene *nimi_scene_begin(struct judge *judge, enum nimi_scene_id id) 
     struct nimi *nimi = nimi_of(judge);
     struct nimi_scene *scene = &nimi->scenes[id];
     assert(!nimi->played[id]);
-    buf_init(&scene->sent_text, FINDING_SEEN_MAX_BYTES);
-    buf_init(&scene->seen_text, FINDING_SEEN_MAX_BYTES);
-    if (nimi->silent < SILENT_MAX)
-        ask_row(nimi, &rows[id], &scene->talk);
+    scene->not_played = nimi->silent >= SILENT_MAX;
+    if (scene->not_played)
+        talk_none(nimi->target->asker, &scene->talk);
     else
-        not_played(scene);
+        ask_row(nimi, &rows[id], &scene->talk);
     return scene;
 }
 
@@ -360,13 +337,15 @@ void nimi_scene_end(struct judge *judge, enum nimi_scene_id id) {
     const struct pb_message *reply = rows[id].reply;
     const struct reader_method *method =
         reply ? &unary : reader_method_find(str_from(rows[id].path));
+    const void *frames;
     struct buf text;
     buf_init(&text, FINDING_SEEN_MAX_BYTES);
     talk_leave(&scene->talk);
     scene->frame = reply ? reply : method->frame;
-    nimi_scene_decode(scene);
+    scene->count = talk_decode(&scene->talk, scene->frame, &frames);
+    scene->frames = frames;
     feed(scene, method, &text);
-    nimi_scene_describe(nimi, id, scene, buf_str(&text));
+    nimi_scene_describe(id, scene, buf_str(&text));
     buf_done(&text);
     nimi->played[id] = true;
 }
@@ -389,15 +368,6 @@ struct nimi *nimi_of(const struct judge *judge) {
     return judge->world;
 }
 
-/* A message is text: that of a JSON string, or the JSON itself. */
-static void nimi_scene_put_message(struct str json, struct buf *out) {
-    struct json value;
-    struct err e;
-    buf_init(out, MESSAGE_MAX_BYTES);
-    if (json.len == 0 || !json_read(json, &value, &e)) return;
-    if (!json_text(value, out)) buf_append(out, value.raw);
-}
-
 static uint64_t probe_ms(const struct validate_options *options) {
     return options->timeout_ms < PROBE_MS ? options->timeout_ms : PROBE_MS;
 }
@@ -411,7 +381,7 @@ static void choose_model(struct nimi *nimi) {
     buf_init(&nimi->model, KIB);
     buf_append(&nimi->model, str_head(nimi->options->model, KIB));
     if (nimi->model.len) return;
-    struct arena *arena = arena_new(NIMI_FRAMES_MAX_BYTES);
+    struct arena *arena = arena_new(TALK_DECODED_MAX_BYTES);
     ask_row(nimi, &row, &talk);
     bool ended = talk_wait(&talk, NULL, NULL, probe_ms(nimi->options));
     if (ended && talk.count &&
@@ -428,7 +398,7 @@ static bool is_starting(struct nimi *nimi) {
     struct nimi_get_runtime_health_response health = {.status = 0};
     struct talk talk;
     struct err e;
-    struct arena *arena = arena_new(NIMI_FRAMES_MAX_BYTES);
+    struct arena *arena = arena_new(TALK_DECODED_MAX_BYTES);
     ask_row(nimi, &rows[NIMI_HEALTH], &talk);
     bool ended = talk_wait(&talk, NULL, NULL, probe_ms(nimi->options));
     bool starting = ended && talk.count &&
@@ -461,8 +431,8 @@ void *nimi_open(struct target *target, const struct validate_options *options) {
     nimi->target = target;
     nimi->options = options;
     snprintf(nimi->run, sizeof(nimi->run), "%08x", random);
-    nimi_scene_put_message(options->input, &nimi->message);
-    nimi_scene_put_message(options->error_input, &nimi->error_message);
+    talk_put_message(options->input, &nimi->message);
+    talk_put_message(options->error_input, &nimi->error_message);
     buf_init(&nimi->job, KIB);
     if (target->kind != TARGET_URL) wait_until_ready(nimi);
     choose_model(nimi);
@@ -471,11 +441,7 @@ void *nimi_open(struct target *target, const struct validate_options *options) {
 
 static void scene_done(struct nimi_scene *scene) {
     talk_done(&scene->talk);
-    arena_free(scene->arena);
-    free(scene->frames);
     reader_done(&scene->reader);
-    buf_done(&scene->sent_text);
-    buf_done(&scene->seen_text);
 }
 
 void nimi_close(void *world) {
@@ -490,21 +456,14 @@ void nimi_close(void *world) {
     free(nimi);
 }
 
-/* It answers this call itself, if only to refuse it, and does not say that it has no such
- * method. Without the envelope, so nothing is executed. */
-static bool serves(struct target *target, const char *path,
-                   const struct validate_options *options) {
-    struct talk talk;
-    talk_once(target->asker,
-              &(struct talk_options){.url = buf_str(&target->url), .path = str_from(path)},
-              STR_EMPTY, probe_ms(options), &talk);
-    bool serves = talk.count > 0 ||
-                  (talk.ended && talk.end.from_server && talk.end.code != ERR_UNIMPLEMENTED);
-    talk_done(&talk);
-    return serves;
-}
-
+/* The calls are without the envelope, so nothing is executed. */
 bool nimi_speaks(struct target *target, const struct validate_options *options) {
-    return serves(target, rows[NIMI_HEALTH].path, options) ||
-           serves(target, rows[NIMI_TEXT].path, options);
+    static const enum nimi_scene_id asked[] = {NIMI_HEALTH, NIMI_TEXT};
+    bool speaks = false;
+    for (size_t i = 0; i < ARRAY_LEN(asked) && !speaks; i++)
+        speaks = talk_serves(target->asker,
+                             &(struct talk_options){.url = buf_str(&target->url),
+                                                    .path = str_from(rows[asked[i]].path)},
+                             probe_ms(options));
+    return speaks;
 }

@@ -32,7 +32,7 @@ void check_job_submit(struct judge *judge) {
         return;
     const struct nimi_scenario_job *job = submitted(scene);
     if (!job || !job->job_id.len)
-        judge_break(judge, &scene->evidence, "expected a job with a job_id, got none");
+        judge_break(judge, &scene->talk.evidence, "expected a job with a job_id, got none");
 }
 
 /* There is a job to look at; its id is kept. */
@@ -60,7 +60,7 @@ void check_job_ends(struct judge *judge) {
     if (!has_job(judge)) return;
     const struct nimi_scene *scene = nimi_scene(judge, NIMI_JOB);
     if (!has_ended(scene))
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected a terminal event, then OK, got %zu frames and %s",
                     scene->talk.count, nimi_end_of(scene, end));
     nimi_judge_faults(judge, scene,
@@ -81,7 +81,7 @@ void check_job_agrees(struct judge *judge) {
     for (size_t i = 0; i < scene->count; i++) {
         const struct nimi_scenario_job_event *event = nimi_frame(scene, i);
         if (!event->job || !str_equal(event->job->job_id, buf_str(&nimi_of(judge)->job)))
-            judge_break(judge, &scene->evidence,
+            judge_break(judge, &scene->talk.evidence,
                         "expected the job's own snapshot in each event, got another or none");
     }
     nimi_judge_faults(judge, scene, FAULT_DISAGREES);
@@ -110,16 +110,16 @@ void check_job_late(struct judge *judge) {
     const struct nimi_scenario_job_event *a = nimi_streams_end_of(first),
                                          *b = nimi_streams_end_of(late);
     if (!has_ended(late) || !a || !b)
-        judge_break(judge, &late->evidence,
+        judge_break(judge, &late->talk.evidence,
                     "expected all events for who comes after the end, got %zu frames and %s",
                     late->talk.count, nimi_end_of(late, end));
     else if (late->reader.faults & ~first->reader.faults & FAULT_FIRST_NUMBER ||
              late->reader.missing > first->reader.missing)
-        judge_break(judge, &late->evidence,
+        judge_break(judge, &late->talk.evidence,
                     "expected all events from number 1 on for who comes after the end");
     else if (late->advice.outcome != first->advice.outcome || a->sequence != b->sequence ||
              a->event_type != b->event_type)
-        judge_break(judge, &late->evidence,
+        judge_break(judge, &late->talk.evidence,
                     "expected the same terminal event for who comes after the end: type %d "
                     "with number %llu, got type %d with number %llu",
                     a->event_type, (unsigned long long)a->sequence, b->event_type,
@@ -135,7 +135,7 @@ void check_job_snapshot(struct judge *judge) {
     const struct nimi_get_scenario_job_response *reply = nimi_frame(scene, 0);
     int status = reply->job ? reply->job->status : 0;
     if (!last || !last->job || status != last->job->status)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected the status %d of the terminal event, got %d",
                     last && last->job ? last->job->status : 0, status);
 }
@@ -178,7 +178,7 @@ void check_export_ends(struct judge *judge) {
     char end[NIMI_END_BYTES];
     if (!may_export(judge)) return;
     if (scene->reader.last <= LAST_DATA)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected a chunk with eof, then OK, got %zu chunks and %s",
                     scene->talk.count, nimi_end_of(scene, end));
     nimi_judge_faults(judge, scene, FAULT_MALFORMED | FAULT_ERROR_AFTER_END | FAULT_NOT_CLOSED);
@@ -206,13 +206,13 @@ void check_watch_first(struct judge *judge) {
     const struct nimi_scene *scene = nimi_scene(judge, NIMI_WATCH);
     char end[NIMI_END_BYTES];
     if (!scene->count) {
-        judge_break(judge, &scene->evidence, "expected an event at once, got %s",
+        judge_break(judge, &scene->talk.evidence, "expected an event at once, got %s",
                     nimi_end_of(scene, end));
         return;
     }
     const struct nimi_runtime_health_event *event = nimi_frame(scene, 0);
     if (!event->sequence || !event->status)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected the first event with a sequence and a status, got %llu and %d",
                     (unsigned long long)event->sequence, event->status);
 }
@@ -223,7 +223,7 @@ void check_watch_open(struct judge *judge) {
     char end[NIMI_END_BYTES];
     if (!watches(judge)) return;
     if (scene->advice.outcome != STREAM_CANCELLED)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected a subscription to stay open until it is cancelled, got %s",
                     nimi_end_of(scene, end));
 }
@@ -291,7 +291,7 @@ static void judge_frames_after_stop(struct judge *judge, const struct nimi_scene
         const struct nimi_runtime_health_event *event = nimi_frame(scene, i);
         if (event->status != NIMI_RUNTIME_HEALTH_STATUS_STOPPING &&
             event->status != NIMI_RUNTIME_HEALTH_STATUS_READY)
-            judge_break(judge, &scene->evidence,
+            judge_break(judge, &scene->talk.evidence,
                         "expected no event after SIGTERM but STOPPING (5), got %d",
                         event->status);
     }
@@ -305,10 +305,10 @@ void check_stop_watch(struct judge *judge) {
         judge_skip(judge, "a subscription of health has no first event (SUBS-01)");
     if (scene->advice.outcome != STREAM_DISCONNECTED ||
         !talk_ended_with(&scene->talk, ERR_CANCELLED))
-        judge_break(judge, &scene->evidence, "expected CANCELLED after SIGTERM, got %s",
+        judge_break(judge, &scene->talk.evidence, "expected CANCELLED after SIGTERM, got %s",
                     nimi_end_of(scene, end));
     else if (scene->reader.reason.len)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected plain text as grpc-message of CANCELLED, got the reason " STR_FMT,
                     STR_ARG(buf_str(&scene->reader.reason)));
     judge_frames_after_stop(judge, scene);
@@ -325,7 +325,7 @@ void check_stop_text(struct judge *judge) {
         return;
     }
     if (scene->advice.outcome != STREAM_PREEMPTED && scene->advice.outcome != STREAM_COMPLETED)
-        judge_break(judge, &scene->evidence,
+        judge_break(judge, &scene->talk.evidence,
                     "expected CANCELLED without a terminal event after SIGTERM, or the real "
                     "end, got %s",
                     nimi_end_of(scene, end));

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define END_TEXT_MAX_BYTES (8 * KIB)
@@ -54,11 +55,22 @@ static void talk_on_end(const struct grpc_call_end *end, void *ctx) {
 static const struct grpc_call_sink sink = {
     .on_metadata = on_metadata, .on_message = talk_on_message, .on_end = talk_on_end};
 
+static void talk_init(struct talk *talk, struct asker *asker) {
+    *talk = (struct talk){.asker = asker, .arena = arena_new(TALK_MAX_BYTES)};
+    buf_init(&talk->end_text, END_TEXT_MAX_BYTES);
+    buf_init(&talk->sent_text, FINDING_SEEN_MAX_BYTES);
+    buf_init(&talk->seen_text, FINDING_SEEN_MAX_BYTES);
+}
+
+void talk_none(struct asker *asker, struct talk *ret) {
+    talk_init(ret, asker);
+    ret->timed_out = true;
+}
+
 void talk_open(struct asker *asker, const struct talk_options *options, struct talk *ret) {
     struct forward_server server;
     struct err e;
-    *ret = (struct talk){.asker = asker, .arena = arena_new(TALK_MAX_BYTES)};
-    buf_init(&ret->end_text, END_TEXT_MAX_BYTES);
+    talk_init(ret, asker);
     if (!forward_server_of(options->url, &server, &e) ||
         !grpc_call_start(asker->pool, asker->loop,
                          &(struct grpc_call_request){.host = server.host,
@@ -133,6 +145,33 @@ void talk_until_available(struct asker *asker, const struct talk_options *option
     }
 }
 
+bool talk_serves(struct asker *asker, const struct talk_options *options, uint64_t timeout_ms) {
+    struct talk talk;
+    talk_once(asker, options, STR_EMPTY, timeout_ms, &talk);
+    bool serves = talk.count > 0 ||
+                  (talk.ended && talk.end.from_server && talk.end.code != ERR_UNIMPLEMENTED);
+    talk_done(&talk);
+    return serves;
+}
+
+size_t talk_decode(struct talk *talk, const struct pb_message *type, const void **ret_frames) {
+    size_t count = 0;
+    struct err e;
+    talk->decoded = arena_new(TALK_DECODED_MAX_BYTES);
+    talk->frames = mem_zero(talk->count + 1, type->size);
+    while (count < talk->count && pb_decode_view(type, talk->messages[count], talk->decoded,
+                                                 talk->frames + count * type->size, &e))
+        count++;
+    *ret_frames = talk->frames;
+    return count;
+}
+
+void talk_show(struct talk *talk, struct str seen) {
+    const struct asker *asker = talk->asker;
+    evidence_append(&talk->seen_text, seen, asker->secrets, asker->secret_count);
+    talk->evidence = (struct evidence){buf_str(&talk->sent_text), buf_str(&talk->seen_text)};
+}
+
 const struct talk_field *talk_find(const struct talk *talk, struct str name) {
     for (size_t i = 0; i < talk->field_count; i++) {
         if (str_equal(talk->fields[i].name, name)) return &talk->fields[i];
@@ -144,7 +183,11 @@ void talk_done(struct talk *talk) {
     talk_leave(talk);
     arena_free(talk->arena);
     free(talk->messages);
+    arena_free(talk->decoded);
+    free(talk->frames);
     buf_done(&talk->end_text);
+    buf_done(&talk->sent_text);
+    buf_done(&talk->seen_text);
 }
 
 void talk_describe_end(const struct talk *talk, struct buf *out) {
@@ -161,6 +204,23 @@ void talk_describe_end(const struct talk *talk, struct buf *out) {
                    STR_ARG(buf_str(&talk->end_text)));
 }
 
+const char *talk_end(const struct talk *talk, char room[TALK_END_BYTES]) {
+    struct buf text;
+    buf_init(&text, TALK_END_BYTES - 1);
+    talk_describe_end(talk, &text);
+    snprintf(room, TALK_END_BYTES, STR_FMT, STR_ARG(buf_str(&text)));
+    buf_done(&text);
+    return room;
+}
+
 bool talk_ended_with(const struct talk *talk, enum err_code code) {
     return talk->ended && talk->end.code == code && (code == ERR_NONE || talk->end.from_server);
+}
+
+void talk_put_message(struct str json, struct buf *out) {
+    struct json value;
+    struct err e;
+    buf_init(out, TALK_TEXT_MAX_BYTES);
+    if (json.len == 0 || !json_read(json, &value, &e)) return;
+    if (!json_text(value, out)) buf_append(out, value.raw);
 }

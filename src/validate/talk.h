@@ -13,10 +13,14 @@
 
 #include "client/grpc_call.h"
 #include "validate/ask.h"
+#include "wire/pb.h"
 
 #define TALK_MAX_BYTES (16 * MIB)
 #define TALK_MESSAGES_MAX 20000
 #define TALK_FIELDS_MAX 64
+#define TALK_DECODED_MAX_BYTES (64 * MIB)
+#define TALK_TEXT_MAX_BYTES (4 * MIB)
+#define TALK_END_BYTES 1024
 
 struct talk;
 
@@ -42,6 +46,10 @@ struct talk {
     struct buf end_text;
     talk_enough_fn *enough;
     void *enough_ctx;
+    struct arena *decoded; /* what talk_decode() has made */
+    char *frames;
+    struct buf sent_text, seen_text; /* what people are shown */
+    struct evidence evidence;        /* views into them; set by talk_show() */
 };
 
 struct talk_options {
@@ -52,6 +60,8 @@ struct talk_options {
 };
 
 void talk_open(struct asker *asker, const struct talk_options *options, struct talk *ret);
+/* One that was never opened, as if its time had been up. */
+void talk_none(struct asker *asker, struct talk *ret);
 void talk_say(struct talk *talk, struct str message);
 void talk_finish(struct talk *talk);
 void talk_leave(struct talk *talk); /* cancel */
@@ -69,13 +79,28 @@ void talk_once(struct asker *asker, const struct talk_options *options, struct s
 void talk_until_available(struct asker *asker, const struct talk_options *options,
                           uint64_t timeout_ms);
 
+/* Whether the server serves this method: it answers a call without a message, if only to refuse
+ * it, and does not say that it has no such method. */
+bool talk_serves(struct asker *asker, const struct talk_options *options, uint64_t timeout_ms);
+
+/* The messages as structs of a type, up to the first that is none; they live as long as the talk.
+ * Returns how many. */
+size_t talk_decode(struct talk *talk, const struct pb_message *type, const void **ret_frames);
+
+/* Make the evidence: what was appended to sent_text, and `seen`, without what is secret. */
+void talk_show(struct talk *talk, struct str seen);
+
 /* The first field of that name, or NULL. */
 const struct talk_field *talk_find(const struct talk *talk, struct str name);
 
 /* "OK", "INVALID_ARGUMENT: memory: key is required", "no end in time". */
 void talk_describe_end(const struct talk *talk, struct buf *out);
+const char *talk_end(const struct talk *talk, char room[TALK_END_BYTES]);
 
 /* It ended with this status, which the server itself sent. */
 bool talk_ended_with(const struct talk *talk, enum err_code code);
+
+/* Begin `out` with the text of an input: that of a JSON string, or the JSON itself. */
+void talk_put_message(struct str json, struct buf *out);
 
 #endif
