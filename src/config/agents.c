@@ -13,15 +13,8 @@
 static bool read_delegates(const struct reading *reading, const struct yaml *list,
                            struct err *e) {
     struct config_agent *agent = reading->entry;
-    if (!config_want(list, YAML_LIST, "a list of names, such as [one, two]", e)) return false;
-    struct str *names = arena_alloc(reading->config->arena, list->count * sizeof(*names));
-    if (!names) return yaml_err(e, list, "this list is too large");
-    agent->delegates = names;
-    for (const struct yaml *item = list->first; item; item = item->next) {
-        if (!yaml_value(item, YAML_NAME, names++, e)) return false;
-        agent->delegate_count++;
-    }
-    return true;
+    return config_read_names(reading->config, list, "a list of names, such as [one, two]",
+                             &agent->delegates, &agent->delegate_count, e);
 }
 
 /* An item of the list, or NAME: POLICY of the map. */
@@ -91,20 +84,6 @@ static bool read_url(const struct reading *reading, const struct yaml *node, str
     if (!yaml_value(node, YAML_TEXT, &text, e)) return false;
     return config_keep_url(reading->config, text, &agent->url, &why) ||
            yaml_err(e, node, "url: %s", why.text);
-}
-
-/* A path, relative to the folder of the settings file. */
-static bool read_library(const struct reading *reading, const struct yaml *node,
-                         struct err *e) {
-    struct config_agent *agent = reading->entry;
-    struct str text;
-    struct buf room;
-    if (!yaml_value(node, YAML_TEXT, &text, e)) return false;
-    buf_init(&room, 64 * KIB);
-    text = config_from_folder(reading->config, text, &room);
-    bool kept = arena_str(reading->config->arena, text, &agent->library);
-    buf_done(&room);
-    return kept || config_too_large(node, e);
 }
 
 static bool read_headers(const struct reading *reading, const struct yaml *map, struct err *e) {
@@ -207,7 +186,7 @@ static const struct setting rows[] = {
     {.key = "config", JSON(sent_config),
      .help = "of http and plugin: a map that goes with each turn"},
     {.key = "metadata", JSON(sent_metadata), .help = "of http: likewise"},
-    {.key = "library", .read = read_library, .help = "of a plugin: the shared library"},
+    {.key = "library", PATH(library), .help = "of a plugin: the shared library"},
     {.key = "environment",
      .help = "of a process: a map of variables; one without a value is passed on. Beside them "
              "it gets PATH, HOME, LANG and the like, and no keys"},

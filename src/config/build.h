@@ -195,11 +195,7 @@ MUST_CHECK bool config_keep_url(struct config *config, struct str url, struct st
 /* Whether this is a name of a header that a request may carry; the error is about the key. */
 MUST_CHECK bool config_header_name(const struct yaml *node, struct err *e);
 
-/* One header of a map of headers. */
-MUST_CHECK bool config_read_header(const struct yaml *node, struct config_header *ret,
-                                   struct err *e);
-
-/* A map of them. */
+/* A map of headers. */
 MUST_CHECK bool config_read_headers(const struct reading *reading, const struct yaml *map,
                                     const struct config_header **ret, size_t *ret_count,
                                     struct err *e);

@@ -124,10 +124,11 @@ bool config_read_names(struct config *config, const struct yaml *list, const cha
     if (!config_want(list, YAML_LIST, what, e)) return false;
     struct str *names = arena_alloc(config->arena, (list->count + 1) * sizeof(*names));
     if (!names) return config_too_large(list, e);
-    for (const struct yaml *item = list->first; item; item = item->next) {
-        if (!yaml_value(item, YAML_NAME, &names[(*ret_count)++], e)) return false;
-    }
     *ret = names;
+    for (const struct yaml *item = list->first; item; item = item->next) {
+        if (!yaml_value(item, YAML_NAME, names++, e)) return false;
+        ++*ret_count;
+    }
     return true;
 }
 

@@ -268,6 +268,17 @@ static bool set_url(const struct value *value, void *ret, struct err *e) {
     return set_text(value, ret, e);
 }
 
+static bool read_path(const struct value *value, void *ret, struct err *e) {
+    struct str path;
+    struct buf room;
+    if (!yaml_value(value->node, YAML_TEXT, &path, e)) return false;
+    buf_init(&room, 64 * KIB);
+    path = config_from_folder(value->config, path, &room);
+    bool kept = arena_str(value->config->arena, path, ret);
+    buf_done(&room);
+    return kept || config_too_large(value->node, e);
+}
+
 /* Read the file that the node names. */
 static bool read_contents(const struct value *value, void *ret, struct err *e) {
     struct err why;
@@ -477,7 +488,7 @@ static const struct {
     [SETTING_PROSE] = {.placeholder = "TEXT", .set = set_prose},
     [SETTING_NAME] = {.placeholder = "NAME", .type = YAML_NAME},
     [SETTING_ID] = {.placeholder = "ID", .set = set_id},
-    [SETTING_PATH] = {.placeholder = "PATH", .set = set_text},
+    [SETTING_PATH] = {.placeholder = "PATH", .set = set_text, .read = read_path},
     [SETTING_CONTENTS] = {.placeholder = "PATH", .read = read_contents},
     [SETTING_URL] = {.placeholder = "URL", .set = set_url},
     [SETTING_ADDRESS] = {.placeholder = "ADDR", .set = set_address},

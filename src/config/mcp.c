@@ -123,17 +123,8 @@ static bool read_environment(struct config *config, const struct config_input *i
 
 static bool read_headers(const struct reading *reading, const struct yaml *map, struct err *e) {
     struct config_mcp *ret = &((struct mcp_entry *)reading->entry)->mcp;
-    if (!config_want(map, YAML_MAP, "headers as a map, such as {x-team: blue}", e))
-        return false;
-    struct config_header *headers =
-        arena_alloc(reading->config->arena, (map->count + 1) * sizeof(*headers));
-    if (!headers) return config_too_large(map, e);
     if (map->count > 32) return yaml_err(e, map, "these are more than 32 headers");
-    for (const struct yaml *node = map->first; node; node = node->next) {
-        if (!config_read_header(node, &headers[ret->header_count++], e)) return false;
-    }
-    ret->headers = headers;
-    return true;
+    return config_read_headers(reading, map, &ret->headers, &ret->header_count, e);
 }
 
 static bool read_url(struct config *config, const struct config_input *input,

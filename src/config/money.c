@@ -3,43 +3,24 @@
 #include "config/rows.h"
 
 #include "base/nearest.h"
+#include "wire/moment.h"
+
+#include <stdio.h>
 
 /* The highest price per million tokens; with it the cost of a call cannot overflow. */
 #define PRICE_MAX_NANO (INT64_C(1000000) * 1000000000)
 
 /* --- prices ------------------------------------------------------------------------------- */
 
-static unsigned two_digits(const char *at) {
-    return (unsigned)(at[0] - '0') * 10 + (unsigned)(at[1] - '0');
-}
-
-static bool is_leap(unsigned year) {
-    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-}
-
-/* Days from 1970-01-01 to January 1 of the year. */
-static int64_t days_before(unsigned year) {
-    int64_t past = (int64_t)year - 1;
-    return past * 365 + past / 4 - past / 100 + past / 400 - 719162;
-}
-
 /* Parse a date such as "2026-01-31", not before 1970, into days since 1970-01-01. */
 static bool read_date(struct str text, int64_t *ret) {
-    static const unsigned char days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    static const char form[] = "dddd-dd-dd";
-    if (text.len != sizeof(form) - 1) return false;
-    for (size_t i = 0; i < text.len; i++) {
-        bool digit = text.at[i] >= '0' && text.at[i] <= '9';
-        if (form[i] == 'd' ? !digit : text.at[i] != form[i]) return false;
-    }
-    unsigned year = two_digits(text.at) * 100 + two_digits(text.at + 2);
-    unsigned month = two_digits(text.at + 5), day = two_digits(text.at + 8);
-    if (year < 1970 || month < 1 || month > ARRAY_LEN(days)) return false;
-    if (day < 1 || day > days[month - 1]) return false;
-    if (month == 2 && day == 29 && !is_leap(year)) return false;
-    int64_t count = days_before(year) + day - 1;
-    for (unsigned m = 1; m < month; m++) count += days[m - 1] - (m == 2 && !is_leap(year));
-    *ret = count;
+    char moment[32];
+    int64_t unix_s;
+    struct err e;
+    if (text.len != strlen("2026-01-31")) return false;
+    snprintf(moment, sizeof(moment), STR_FMT "T00:00:00Z", STR_ARG(text));
+    if (!moment_read(str_from(moment), &unix_s, &e) || unix_s < 0) return false;
+    *ret = unix_s / MOMENT_DAY_S;
     return true;
 }
 

@@ -302,7 +302,8 @@ bool config_header_name(const struct yaml *node, struct err *e) {
     return true;
 }
 
-bool config_read_header(const struct yaml *node, struct config_header *ret, struct err *e) {
+/* One header of a map. */
+static bool read_header(const struct yaml *node, struct config_header *ret, struct err *e) {
     if (!config_header_name(node, e)) return false;
     ret->name = node->key;
     if (!yaml_value(node, YAML_TEXT, &ret->value, e)) return false;
@@ -323,7 +324,7 @@ bool config_read_headers(const struct reading *reading, const struct yaml *map,
     size_t count = 0;
     if (!headers) return yaml_err(e, map, "this map is too large");
     for (const struct yaml *node = map->first; node; node = node->next) {
-        if (!config_read_header(node, &headers[count++], e)) return false;
+        if (!read_header(node, &headers[count++], e)) return false;
     }
     *ret = headers;
     *ret_count = count;

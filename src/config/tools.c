@@ -36,34 +36,29 @@ static bool read_search(const struct reading *reading, const struct yaml *node, 
 
 /* --- files -------------------------------------------------------------------------------- */
 
-struct files {
-    struct str root;
-};
+static bool check_root(const struct reading *reading, const struct yaml *node, struct err *e) {
+    (void)reading;
+    return node->text.len || yaml_err(e, node, "root is a folder; name one");
+}
 
 #undef ROW_OF
-#define ROW_OF struct files
+#define ROW_OF struct config
 
 static const struct setting files_rows[] = {
-    {.key = "root", TEXT(root), .required = true, .help = "the folder that file tools see"},
+    {.key = "root",
+     PATH(tools.files.root),
+     .required = true,
+     .read = check_root,
+     .help = "the folder that file tools see"},
 };
 
 static const struct entry_schema files_schema = {.what = "files", ROWS(files_rows)};
 
 static bool read_files(const struct reading *reading, const struct yaml *node, struct err *e) {
     struct config *config = reading->config;
-    struct files files;
-    struct buf room;
-    const struct reading inner = {config, reading->input, node, &files, 0};
-    entry_blank(&files_schema, &files);
-    if (!entry_read(&files_schema, &inner, node, e)) return false;
-    if (!files.root.len)
-        return yaml_err(e, yaml_find(node, STR("root")), "root is a folder; name one");
-    buf_init(&room, 64 * KIB);
-    struct str root = config_from_folder(config, files.root, &room);
-    bool kept = arena_str(config->arena, root, &config->tools.files.root);
-    buf_done(&room);
+    const struct reading inner = {config, reading->input, node, config, 0};
     config->tools.files.at = node;
-    return kept || config_too_large(node, e);
+    return entry_read(&files_schema, &inner, node, e);
 }
 
 /* --- exec --------------------------------------------------------------------------------- */
@@ -82,7 +77,7 @@ static const char *const exec_scopes[] = {
 
 /* clang-format off */
 static const struct setting exec_rows[] = {
-    {.key = "root", TEXT(options.root), .required = true,
+    {.key = "root", PATH(options.root), .required = true, .read = check_root,
      .help = "the folder of all workspaces; each has its own in it"},
     {.key = "policy", NODE(policy), .help = "allow, ask or hidden; ask where it is left out"},
     {.key = "scope", CHOICE(options.scope), .choices = exec_scopes,
@@ -146,19 +141,12 @@ static bool keep_exec_policy(struct config *config, const struct yaml *node, str
 static bool read_exec(const struct reading *reading, const struct yaml *node, struct err *e) {
     struct config *config = reading->config;
     struct exec_entry exec;
-    struct buf room;
     const struct reading inner = {config, reading->input, node, &exec, 0};
     entry_blank(&exec_schema, &exec);
     if (!entry_read(&exec_schema, &inner, node, e)) return false;
-    if (!exec.options.root.len)
-        return yaml_err(e, yaml_find(node, STR("root")), "root is a folder; name one");
     exec.options.limits.cpu_s = (exec.cpu_ms + 999) / 1000;
-    buf_init(&room, 64 * KIB);
-    struct str root = config_from_folder(config, exec.options.root, &room);
-    bool kept = arena_str(config->arena, root, &exec.options.root);
-    buf_done(&room);
     config->tools.exec = exec.options;
-    return kept ? keep_exec_policy(config, exec.policy, e) : config_too_large(node, e);
+    return keep_exec_policy(config, exec.policy, e);
 }
 
 /* --- the section -------------------------------------------------------------------------- */
