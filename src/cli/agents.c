@@ -36,10 +36,7 @@ static void show_agent(struct json agent) {
     buf_init(&line, ANSWER_MAX_BYTES);
     show_member(agent, "name", &line);
     if (json_find(agent, STR("default")).kind == JSON_TRUE) buf_append(&line, STR(" *"));
-    buf_append(&line, STR("  "));
-    show_member(agent, "model", &line);
-    buf_append(&line, STR("\n    "));
-    show_member(agent, "description", &line);
+    show_form(agent, "  {model}\n    {description}", &line);
     append_names(json_find(agent, STR("tools")), "tools", &line);
     append_names(json_find(agent, STR("delegates")), "delegates to", &line);
     printf(STR_FMT "\n", STR_ARG(buf_str(&line)));

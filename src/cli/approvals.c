@@ -30,16 +30,8 @@ static void approvals_list_text(struct json answer, struct buf *out) {
     struct json_reader reader = json_enter(json_find(answer, STR("approvals")));
     struct json approval;
     size_t count = 0;
-    for (; json_next_item(&reader, &approval); count++) {
-        show_member(approval, "id", out);
-        buf_append(out, STR("  "));
-        show_member(approval, "agent", out);
-        buf_append(out, STR("  session "));
-        show_member(approval, "session_id", out);
-        buf_append(out, STR("\n    "));
-        show_member(approval, "question", out);
-        buf_append_byte(out, '\n');
-    }
+    for (; json_next_item(&reader, &approval); count++)
+        show_form(approval, "{id}  {agent}  session {session_id}\n    {question}\n", out);
     if (count == 0) buf_append(out, STR("nothing waits for a human\n"));
     if (json_find(answer, STR("more")).kind == JSON_TRUE)
         buf_append(out, STR("... and more\n"));

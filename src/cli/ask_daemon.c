@@ -362,6 +362,12 @@ bool ask_target(const struct daemon_target *target, const struct daemon_question
     return ok;
 }
 
+void daemon_path_add(struct buf *path, const char *name, struct str value) {
+    buf_append_byte(path, str_find_byte(buf_str(path), '?') < path->len ? '&' : '?');
+    buf_printf(path, "%s=", name);
+    buf_append_percent(path, value, "-._~");
+}
+
 void ask_daemon_keep(struct str bytes, void *ctx) {
     buf_append(ctx, bytes);
 }

@@ -101,6 +101,9 @@ bool daemon_refused(unsigned status, struct str body, struct err *e);
 
 /* --- asking ------------------------------------------------------------------------------- */
 
+/* Append a parameter of the query to a path, escaped. */
+void daemon_path_add(struct buf *path, const char *name, struct str value);
+
 /* False: there was no successful answer. A refusal carries the daemon's own message.
  * errors  ERR_UNAVAILABLE no daemon listens there, or 503; ERR_NOT_FOUND 404; ERR_ABORTED 409;
  *         ERR_INVALID_ARGUMENT another 4xx; ERR_INTERNAL another 5xx */

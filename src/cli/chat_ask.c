@@ -13,17 +13,10 @@ static void show_whole(struct chat *chat, struct json event) {
     struct buf line;
     buf_init(&line, ANSWER_MAX_BYTES);
     event_show_end_line(&chat->show);
-    buf_append(&line, STR("? "));
-    show_member(event, "agent", &line);
-    buf_append(&line, STR(": "));
-    show_member(event, "question", &line);
+    show_form(event, "? {agent}: {question}", &line);
     struct json tool = json_find(event, STR("tool"));
-    if (tool.kind == JSON_STRING && !json_is(tool, STR_EMPTY)) {
-        buf_append(&line, STR("\n  "));
-        show_member(event, "tool", &line);
-        buf_append_byte(&line, ' ');
-        show_member(event, "args", &line);
-    }
+    if (tool.kind == JSON_STRING && !json_is(tool, STR_EMPTY))
+        show_form(event, "\n  {tool} {args}", &line);
     fprintf(stderr, STR_FMT "\n", STR_ARG(buf_str(&line)));
     buf_done(&line);
 }
@@ -212,10 +205,9 @@ bool chat_find_question(struct chat *chat, struct chat_question *ret) {
     struct err e;
     buf_init(&path, 16 * KIB);
     buf_init(&body, ANSWER_MAX_BYTES);
-    buf_append(&path, STR("/weir/v1/approvals?limit=1&session_id="));
-    buf_append_percent(&path, buf_str(&chat->session), "-._~");
-    buf_append(&path, STR("&user="));
-    buf_append_percent(&path, user ? str_from(user) : STR("anonymous"), "-._~");
+    buf_append(&path, STR("/weir/v1/approvals?limit=1"));
+    daemon_path_add(&path, "session_id", buf_str(&chat->session));
+    daemon_path_add(&path, "user", user ? str_from(user) : STR("anonymous"));
     bool found =
         buf_ok(&path) &&
         ask_target_whole(&chat->target, STR("GET"), buf_str(&path), STR_EMPTY, &body, &e) &&

@@ -67,8 +67,8 @@ static bool newest_session(struct chat *chat, struct err *e) {
     struct str name = STR_EMPTY;
     buf_init(&path, 16 * KIB);
     buf_init(&body, ANSWER_MAX_BYTES);
-    buf_append(&path, STR("/weir/v1/sessions?limit=1&user="));
-    buf_append_percent(&path, user ? str_from(user) : STR("anonymous"), "-._~");
+    buf_append(&path, STR("/weir/v1/sessions?limit=1"));
+    daemon_path_add(&path, "user", user ? str_from(user) : STR("anonymous"));
     bool ok =
         ask_target_whole(&chat->target, STR("GET"), buf_str(&path), STR_EMPTY, &body, e) &&
         json_read(buf_str(&body), &answer, e);

@@ -75,13 +75,7 @@ static void runs_append_text(struct json run, struct buf *out) {
 static void show_run(struct json run) {
     struct buf line;
     buf_init(&line, ANSWER_MAX_BYTES);
-    show_member(run, "id", &line);
-    buf_append(&line, STR("  "));
-    show_member(run, "state", &line);
-    buf_append(&line, STR("  "));
-    show_member(run, "agent", &line);
-    buf_append(&line, STR("  session "));
-    show_member(run, "session_id", &line);
+    show_form(run, "{id}  {state}  {agent}  session {session_id}", &line);
     append_start(run, &line);
     runs_append_text(run, &line);
     printf(STR_FMT "\n", STR_ARG(buf_str(&line)));
@@ -90,19 +84,15 @@ static void show_run(struct json run) {
 
 /* --- pages -------------------------------------------------------------------------------- */
 
-static void runs_parameter(struct buf *path, const char *name, const char *value) {
-    if (!value) return;
-    buf_printf(path, "&%s=", name);
-    buf_append_percent(path, str_from(value), "-._~");
-}
-
 static bool runs_path(const struct runs_arguments *arguments, int64_t before, struct buf *out,
                       struct err *e) {
     uint64_t limit = arguments->left < PAGE_RUNS ? arguments->left : PAGE_RUNS;
     buf_printf(out, "/weir/v1/runs?limit=%llu", (unsigned long long)limit);
     if (before) buf_printf(out, "&before=%lld", (long long)before);
-    for (size_t i = 0; i < FILTER_COUNT; i++)
-        runs_parameter(out, filters[i], arguments->filters[i]);
+    for (size_t i = 0; i < FILTER_COUNT; i++) {
+        if (arguments->filters[i])
+            daemon_path_add(out, filters[i], str_from(arguments->filters[i]));
+    }
     return buf_ok(out) || err_set(e, ERR_INVALID_ARGUMENT, "that is too long");
 }
 

@@ -26,17 +26,9 @@ struct sessions_arguments {
     const char *workspace, *user; /* NULL: not given */
 };
 
-static void add_parameter(struct buf *path, const char *name, struct str value) {
-    bool first = str_find_byte(buf_str(path), '?') == path->len;
-    if (value.len == 0) return;
-    buf_append_byte(path, first ? '?' : '&');
-    buf_append(path, str_from(name));
-    buf_append_byte(path, '=');
-    buf_append_percent(path, value, "-._~");
-}
-
-static struct str sessions_text_of(const char *text) {
-    return text ? str_from(text) : STR_EMPTY;
+/* What is not given is left out. */
+static void add_given(struct buf *path, const char *name, const char *value) {
+    if (value && *value) daemon_path_add(path, name, str_from(value));
 }
 
 static bool sessions_write_path(const struct sessions_arguments *arguments, struct str id,
@@ -45,8 +37,8 @@ static bool sessions_write_path(const struct sessions_arguments *arguments, stru
     if (id.len) buf_append_byte(out, '/');
     buf_append_percent(out, id, "-._~");
     buf_append(out, str_from(after));
-    add_parameter(out, "workspace", sessions_text_of(arguments->workspace));
-    add_parameter(out, "user", sessions_text_of(arguments->user));
+    add_given(out, "workspace", arguments->workspace);
+    add_given(out, "user", arguments->user);
     return buf_ok(out) || err_set(e, ERR_INVALID_ARGUMENT, "that is too long");
 }
 
@@ -55,13 +47,7 @@ static bool sessions_write_path(const struct sessions_arguments *arguments, stru
 static void show_row(struct json session) {
     struct buf line;
     buf_init(&line, ANSWER_MAX_BYTES);
-    show_member(session, "session_id", &line);
-    buf_append(&line, STR("  workspace "));
-    show_member(session, "workspace", &line);
-    buf_append(&line, STR("  user "));
-    show_member(session, "user", &line);
-    buf_append(&line, STR("  "));
-    show_member(session, "state", &line);
+    show_form(session, "{session_id}  workspace {workspace}  user {user}  {state}", &line);
     printf(STR_FMT "\n", STR_ARG(buf_str(&line)));
     buf_done(&line);
 }
@@ -88,7 +74,7 @@ static bool list_page(const struct asked *asked, const struct sessions_arguments
     buf_init(&path, PATH_MAX_BYTES);
     buf_init(&body, ANSWER_MAX_BYTES);
     bool ok = sessions_write_path(arguments, STR_EMPTY, "?limit=1000", &path, e);
-    add_parameter(&path, "after", buf_str(cursor));
+    if (cursor->len) daemon_path_add(&path, "after", buf_str(cursor));
     ok = ok && asked_whole(asked, STR("GET"), buf_str(&path), STR_EMPTY, &body, e) &&
          json_read(buf_str(&body), &page, e);
     if (ok) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #define TEXT_MAX_BYTES (64 * MIB)
+#define CELL_MAX_BYTES (64 * KIB)
 
 void show_member(struct json object, const char *name, struct buf *out) {
     struct json member = json_find(object, str_from(name));
@@ -13,6 +14,37 @@ void show_member(struct json object, const char *name, struct buf *out) {
     if (member.kind == JSON_STRING && !json_str(member, arena, &text)) text = STR("...");
     terminal_text_append(out, text, TERMINAL_ONE_LINE);
     arena_free(arena);
+}
+
+void show_form(struct json object, const char *form, struct buf *out) {
+    for (; *form; form++) {
+        const char *end = *form == '{' ? strchr(form, '}') : NULL;
+        char name[32];
+        if (!end) {
+            buf_append_byte(out, *form);
+            continue;
+        }
+        snprintf(name, sizeof(name), "%.*s", (int)(end - form - 1), form + 1);
+        show_member(object, name, out);
+        form = end;
+    }
+}
+
+void show_cell(struct json object, const char *name, int width, struct buf *out) {
+    struct buf text;
+    struct json value = json_find(object, str_from(name));
+    buf_init(&text, CELL_MAX_BYTES);
+    if (value.kind == JSON_STRING)
+        (void)json_text(value, &text);
+    else if (value.kind != JSON_NULL)
+        buf_append(&text, value.raw);
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.at[i];
+        if (c < 0x20 || c == 0x7F) text.at[i] = ' ';
+    }
+    if (!text.len) buf_append_byte(&text, '-');
+    buf_printf(out, "%*.*s", width, STR_ARG(buf_str(&text)));
+    buf_done(&text);
 }
 
 void show_text(FILE *to, struct str text, enum terminal_lines lines) {

@@ -16,6 +16,13 @@
 /* A member's text on one line; of another kind its JSON; nothing if it is absent. */
 void show_member(struct json object, const char *name, struct buf *out);
 
+/* `form` with each {name} replaced by that member. */
+void show_form(struct json object, const char *form, struct buf *out);
+
+/* A member as a cell of a table, as printf()'s "%*s": control characters become blanks, and
+ * nothing a dash. */
+void show_cell(struct json object, const char *name, int width, struct buf *out);
+
 void show_text(FILE *to, struct str text, enum terminal_lines lines);
 
 /* A line of JSON. */

@@ -31,66 +31,49 @@ struct usage_arguments {
     const char *values[ARRAY_LEN(parameters)]; /* NULL: not given */
 };
 
-static void add_parameter(struct buf *path, const char *name, const char *value) {
-    buf_append_byte(path, str_find_byte(buf_str(path), '?') < path->len ? '&' : '?');
-    buf_printf(path, "%s=", name);
-    buf_append_percent(path, str_from(value), "-._~");
-}
-
 static void usage_path(const struct usage_arguments *arguments, struct buf *path) {
     buf_append(path, STR("/weir/v1/usage"));
     for (size_t i = 0; i < ARRAY_LEN(parameters); i++) {
-        if (arguments->values[i]) add_parameter(path, parameters[i], arguments->values[i]);
+        if (arguments->values[i])
+            daemon_path_add(path, parameters[i], str_from(arguments->values[i]));
     }
 }
 
 /* --- as a table --------------------------------------------------------------------------- */
 
-/* A member's text for display: control characters become blanks. */
-static struct str member(struct json object, struct str name, struct arena *arena) {
-    struct json value = json_find(object, name);
-    struct str text = value.raw;
-    if (value.kind == JSON_NULL) return STR("-");
-    if (value.kind != JSON_STRING) return text;
-    if (!json_str(value, arena, &text) || !arena_str(arena, text, &text)) return STR("...");
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        if (c < 0x20 || c == 0x7F) ((char *)(uintptr_t)text.at)[i] = ' ';
-    }
-    return text.len ? text : STR("-");
-}
-
-static void add_line(struct json sum, struct str name, struct buf *out) {
-    struct arena *arena = arena_new(NAME_MAX_BYTES);
-    buf_printf(out, "%-24.*s", STR_ARG(name));
+static void add_sums(struct json sum, struct buf *out) {
     static const char *const counts[] = {"calls", "prompt_tokens", "completion_tokens"};
     for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
-        buf_printf(out, " %10.*s", STR_ARG(member(sum, str_from(counts[i]), arena)));
+        buf_append_byte(out, ' ');
+        show_cell(sum, counts[i], 10, out);
     }
-    buf_printf(out, "  " STR_FMT "\n", STR_ARG(member(sum, STR("cost"), arena)));
-    arena_free(arena);
+    buf_append(out, STR("  "));
+    show_cell(sum, "cost", 0, out);
+    buf_append_byte(out, '\n');
 }
 
 static bool usage_show(struct str body, struct buf *out, struct err *e) {
     struct json answer, sum;
+    struct buf by;
     if (!json_read(body, &answer, e)) return err_add(e, "read the daemon's answer");
-    struct arena *names = arena_new(NAME_MAX_BYTES);
-    struct str by = member(answer, STR("by"), names);
+    buf_init(&by, NAME_MAX_BYTES);
+    (void)json_text(json_find(answer, STR("by")), &by);
+    buf_append_byte(&by, '\0');
     struct json_reader reader = json_enter(json_find(answer, STR("usage")));
-    buf_printf(out, "%-24.*s %10s %10s %10s  %s\n", STR_ARG(by), "calls", "in", "out", "cost");
+    buf_printf(out, "%-24s %10s %10s %10s  %s\n", by.at, "calls", "in", "out", "cost");
     while (json_next_item(&reader, &sum)) {
-        struct arena *arena = arena_new(NAME_MAX_BYTES);
-        add_line(sum, member(sum, by, arena), out);
-        arena_free(arena);
+        show_cell(sum, by.at, -24, out);
+        add_sums(sum, out);
     }
-    add_line(json_find(answer, STR("total")), STR("all"), out);
+    buf_printf(out, "%-24s", "all");
+    add_sums(json_find(answer, STR("total")), out);
     struct json unknown =
         json_find(json_find(answer, STR("total")), STR("calls_tokens_unknown"));
     int64_t calls;
     if (json_i64(unknown, &calls) && calls > 0)
         buf_printf(out, "(tokens of %lld call%s are not known)\n", (long long)calls,
                    calls == 1 ? "" : "s");
-    arena_free(names);
+    buf_done(&by);
     return true;
 }
 

@@ -1,6 +1,7 @@
 #include "cli/usage_nats.h"
 
 #include "cli/cli.h"
+#include "cli/show.h"
 #include "orchestrator/usage_writer.h"
 #include "wire/json.h"
 
@@ -24,7 +25,6 @@ static const char usage[] =
     "the database cannot be reached; 2: wrong usage.\n";
 
 #define ANSWER_MAX_BYTES (64 * MIB)
-#define NAME_MAX_BYTES (64 * KIB)
 
 /* --- arguments -------------------------------------------------------------------------------- */
 
@@ -78,33 +78,21 @@ static bool nats_fits(const struct asked *asked, void *ctx) {
 
 /* --- as a table --------------------------------------------------------------------------------- */
 
-/* Control characters become blanks. */
-static void put_cell(struct json line, const char *member, int width, struct buf *out) {
-    struct buf text;
-    struct json value = json_find(line, str_from(member));
-    buf_init(&text, NAME_MAX_BYTES);
-    if (value.kind == JSON_STRING)
-        (void)json_text(value, &text);
-    else
-        buf_append(&text, value.raw);
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        if (c < 0x20 || c == 0x7F) text.at[i] = ' ';
-    }
-    if (!text.len) buf_append_byte(&text, '-');
-    buf_printf(out, "%*.*s ", width, STR_ARG(buf_str(&text)));
-    buf_done(&text);
-}
-
 static void usage_nats_put_line(struct json line, unsigned bits, struct buf *out) {
+    static const struct {
+        const char *member;
+        int width;
+    } sums[] = {
+        {"calls", 8}, {"prompt_tokens", 12}, {"completion_tokens", 12}, {"cost_usd", 12}};
     for (size_t i = 0; i < ARRAY_LEN(dimensions); i++) {
-        if (bits & dimensions[i].bit) put_cell(line, dimensions[i].member, -20, out);
+        if (!(bits & dimensions[i].bit)) continue;
+        show_cell(line, dimensions[i].member, -20, out);
+        buf_append_byte(out, ' ');
     }
-    put_cell(line, "calls", 8, out);
-    put_cell(line, "prompt_tokens", 12, out);
-    put_cell(line, "completion_tokens", 12, out);
-    put_cell(line, "cost_usd", 12, out);
-    out->len--;
+    for (size_t i = 0; i < ARRAY_LEN(sums); i++) {
+        if (i) buf_append_byte(out, ' ');
+        show_cell(line, sums[i].member, sums[i].width, out);
+    }
     buf_append_byte(out, '\n');
 }
 
