@@ -25,9 +25,8 @@ struct agents_ask {
     void *ctx;
 };
 
-static void agents_on_done(struct store_task *task, const struct err *failed, void *ctx) {
+static void agents_on_done(const struct err *failed, void *ctx) {
     struct agents_ask *ask = ctx;
-    (void)task;
     ask->done(&ask->answer, failed, ask->ctx);
     if (ask->change.free_ctx) ask->change.free_ctx(ask->change.ctx);
     buf_done(&ask->asked);
@@ -35,13 +34,12 @@ static void agents_on_done(struct store_task *task, const struct err *failed, vo
     free(ask);
 }
 
-static struct agents_ask *agents_ask_new(struct loop *loop, const struct agent_where *where,
+static struct agents_ask *agents_ask_new(const struct agent_where *where,
                                          const struct agents_query *query, agents_done_fn *done,
                                          void *ctx,
                                          bool (*fn)(struct database *, void *, struct err *)) {
     struct agents_ask *ask = MEM_NEW(struct agents_ask);
-    ask->task =
-        (struct store_task){.fn = fn, .home = loop, .on_done = agents_on_done, .ctx = ask};
+    ask->task = (struct store_task){.fn = fn, .on_done = agents_on_done};
     ask->where = *where;
     if (query) ask->query = *query;
     struct str *const texts[] = {&ask->where.owner.app, &ask->where.owner.subject,
@@ -85,19 +83,16 @@ static bool take_agent(struct agents_ask *ask, struct prepared *row, struct agen
 /* answer.count is 0 if there is none. */
 static bool read_agent(struct database *db, struct agents_ask *ask, struct err *e) {
     struct agent_item *item = agents_answer_begin(ask, 1, AGENT_BODY_MAX_BYTES);
-    struct prepared *find = NULL;
-    bool row = false;
-    bool ok =
-        database_first(db, "SELECT name, body, made_us FROM agent" AGENT_HERE,
-                       VALUES(sql_bytes(ask->where.owner.app),
-                              sql_bytes(ask->where.owner.subject), sql_bytes(ask->where.name)),
-                       &find, &row, e);
-    if (ok && row) {
+    struct database_rows find =
+        database_ask(db, "SELECT name, body, made_us FROM agent" AGENT_HERE,
+                     VALUES(sql_bytes(ask->where.owner.app),
+                            sql_bytes(ask->where.owner.subject), sql_bytes(ask->where.name)),
+                     e);
+    if (database_next(&find, e)) {
         ask->answer.count = 1;
-        ok = take_agent(ask, find, item, e);
+        find.ok = take_agent(ask, find.row, item, e);
     }
-    database_finalize(find);
-    return ok;
+    return database_end(&find);
 }
 
 static bool agents_run_get(struct database *db, void *ctx, struct err *e) {
@@ -109,9 +104,9 @@ static bool agents_run_get(struct database *db, void *ctx, struct err *e) {
 struct agents_ask *agents_get_start(struct store *store, struct loop *loop,
                                     const struct agent_where *where, agents_done_fn *done,
                                     void *ctx) {
-    struct agents_ask *ask = agents_ask_new(loop, where, NULL, done, ctx, agents_run_get);
+    struct agents_ask *ask = agents_ask_new(where, NULL, done, ctx, agents_run_get);
     ask->task.reads_only = true;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
@@ -123,44 +118,26 @@ static const char agents_sql[] =
     " AND (?5 = 0 OR made_us < ?6 OR (made_us = ?6 AND name > ?7))"
     " ORDER BY made_us DESC, name LIMIT ?8";
 
-static void agents_bind_query(struct prepared *list, const struct agents_ask *ask) {
-    const struct agents_query *query = &ask->query;
-    database_bind(list, 1, ask->where.owner.app);
-    database_bind(list, 2, ask->where.owner.subject);
-    database_bind_number(list, 3, query->status);
-    database_bind_number(list, 4, query->autonomous);
-    database_bind_number(list, 5, query->after_name.len > 0);
-    database_bind_number(list, 6, query->after_us);
-    database_bind(list, 7, query->after_name);
-    database_bind_number(list, 8, (int64_t)query->limit + 1);
-}
-
-static bool agents_read_rows(struct database *db, struct agents_ask *ask, struct prepared *rows,
-                             struct err *e) {
-    const struct agents_query *query = &ask->query;
-    struct agent_item *items = agents_answer_begin(ask, query->limit, query->max_bytes);
-    bool row = false, ok;
-    size_t used = 0;
-    while ((ok = database_row(db, rows, &row, e)) && row) {
-        used += database_bytes(rows, 0).len + database_bytes(rows, 1).len;
-        ask->answer.more =
-            ask->answer.count == query->limit || (ask->answer.count && used > query->max_bytes);
-        if (ask->answer.more) return true;
-        if (!take_agent(ask, rows, &items[ask->answer.count++], e)) return false;
-    }
-    return ok;
-}
-
 static bool agents_run_list(struct database *db, void *ctx, struct err *e) {
     struct agents_ask *ask = ctx;
-    struct prepared *rows = NULL;
-    bool ok = database_prepare(db, agents_sql, &rows, e);
-    if (ok) {
-        agents_bind_query(rows, ask);
-        ok = agents_read_rows(db, ask, rows, e);
+    const struct agents_query *query = &ask->query;
+    struct agent_item *items = agents_answer_begin(ask, query->limit, query->max_bytes);
+    size_t used = 0;
+    struct database_rows rows = database_ask(
+        db, agents_sql,
+        VALUES(sql_bytes(ask->where.owner.app), sql_bytes(ask->where.owner.subject),
+               sql_number(query->status), sql_number(query->autonomous),
+               sql_number(query->after_name.len > 0), sql_number(query->after_us),
+               sql_bytes(query->after_name), sql_number((int64_t)query->limit + 1)),
+        e);
+    while (database_next(&rows, e)) {
+        used += database_bytes(rows.row, 0).len + database_bytes(rows.row, 1).len;
+        ask->answer.more =
+            ask->answer.count == query->limit || (ask->answer.count && used > query->max_bytes);
+        if (ask->answer.more) break;
+        rows.ok = take_agent(ask, rows.row, &items[ask->answer.count++], e);
     }
-    database_finalize(rows);
-    return ok;
+    return database_end(&rows);
 }
 
 struct agents_ask *agents_list_start(struct store *store, struct loop *loop,
@@ -169,9 +146,9 @@ struct agents_ask *agents_list_start(struct store *store, struct loop *loop,
                                      void *ctx) {
     const struct agent_where where = {.owner = *owner};
     assert(query->limit > 0 && query->limit <= AGENTS_ANSWER_MAX);
-    struct agents_ask *ask = agents_ask_new(loop, &where, query, done, ctx, agents_run_list);
+    struct agents_ask *ask = agents_ask_new(&where, query, done, ctx, agents_run_list);
     ask->task.reads_only = true;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
@@ -188,32 +165,27 @@ static bool forget_agent(struct database *db, const struct agents_ask *ask,
 }
 
 static bool make_room(struct database *db, const struct agents_ask *ask, struct err *e) {
-    struct prepared *over = NULL;
-    bool row = false;
-    bool ok = database_first(
+    struct database_rows over = database_ask(
         db,
         "SELECT id, name FROM agent WHERE app = ? AND subject = ?"
         " AND ended <> 0 ORDER BY made_us LIMIT 1",
-        VALUES(sql_bytes(ask->where.owner.app), sql_bytes(ask->where.owner.subject)), &over,
-        &row, e);
-    if (ok && row) ok = forget_agent(db, ask, over, e);
-    database_finalize(over);
-    if (!ok || row) return ok;
-    return err_set(e, ERR_RESOURCE_EXHAUSTED,
+        VALUES(sql_bytes(ask->where.owner.app), sql_bytes(ask->where.owner.subject)), e);
+    bool any = database_next(&over, e);
+    if (any) over.ok = forget_agent(db, ask, over.row, e);
+    if (!database_end(&over)) return false;
+    return any ||
+           err_set(e, ERR_RESOURCE_EXHAUSTED,
                    "agents: an app and subject may have %d agents; terminate one", AGENTS_MAX);
 }
 
 static bool agents_owner_has_room(struct database *db, const struct agents_ask *ask,
                                   struct err *e) {
-    struct prepared *sum = NULL;
-    bool row = false;
-    bool ok = database_first(
-        db, "SELECT count(*) FROM agent WHERE app = ? AND subject = ?",
-        VALUES(sql_bytes(ask->where.owner.app), sql_bytes(ask->where.owner.subject)), &sum,
-        &row, e);
-    int64_t count = ok && row ? database_number_of(sum, 0) : 0;
-    database_finalize(sum);
-    return ok && (count < AGENTS_MAX || make_room(db, ask, e));
+    int64_t count = 0;
+    return database_number_with(
+               db, "SELECT count(*) FROM agent WHERE app = ? AND subject = ?",
+               VALUES(sql_bytes(ask->where.owner.app), sql_bytes(ask->where.owner.subject)),
+               &count, e) &&
+           (count < AGENTS_MAX || make_room(db, ask, e));
 }
 
 static bool put_agent(struct database *db, const struct agents_ask *ask,
@@ -290,9 +262,9 @@ struct agents_ask *agents_change_start(struct store *store, struct loop *loop,
                                        const struct agent_where *where,
                                        const struct agents_change *change, agents_done_fn *done,
                                        void *ctx) {
-    struct agents_ask *ask = agents_ask_new(loop, where, NULL, done, ctx, run_change);
+    struct agents_ask *ask = agents_ask_new(where, NULL, done, ctx, run_change);
     ask->change = *change;
     ask->now_us = clock_unix_us();
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }

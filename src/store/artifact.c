@@ -32,8 +32,7 @@ static void ask_end(struct artifact_ask *ask, const struct err *failed) {
     free(ask);
 }
 
-static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
-    (void)task;
+static void on_done(const struct err *failed, void *ctx) {
     ask_end(ctx, failed);
 }
 
@@ -45,13 +44,12 @@ void artifact_forget(struct artifact_ask *ask) {
     ask_end(ask, NULL);
 }
 
-static struct artifact_ask *ask_new(struct store *store, struct loop *loop,
-                                    artifact_done_fn *done, void *ctx,
+static struct artifact_ask *ask_new(struct store *store, artifact_done_fn *done, void *ctx,
                                     bool (*fn)(struct database *, void *, struct err *)) {
     struct artifact_ask *ask = MEM_NEW(struct artifact_ask);
     ask->store = store;
     ask->place = (struct artifact_place){.object = STR_EMPTY, .etag = STR_EMPTY};
-    ask->task = (struct store_task){.fn = fn, .home = loop, .on_done = on_done, .ctx = ask};
+    ask->task = (struct store_task){.fn = fn, .on_done = on_done};
     ask->done = done;
     ask->ctx = ctx;
     return ask;
@@ -102,13 +100,12 @@ static void on_sent(struct str bytes, struct str etag, const struct err *failed,
     buf_keep_texts(&ask->found, (struct str *const[]){&ask->place.etag}, 1);
     ask->task.fn = run_put;
     ask->task.on_done = on_done;
-    store_run(ask->store, &ask->task);
+    store_run(ask->store, ask->task.home, &ask->task, ask);
 }
 
 /* It is listed: a crash from here on leaves nothing in the bucket for good. */
-static void on_doomed(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_doomed(const struct err *failed, void *ctx) {
     struct artifact_ask *ask = ctx;
-    (void)task;
     if (failed || !ask->done)
         ask_end(ask, failed);
     else
@@ -136,7 +133,7 @@ bool artifact_put_start(struct store *store, struct loop *loop, struct str works
     if (artifact->bytes.len > ARTIFACT_MAX_BYTES || names > 64 * KIB)
         return err_set(e, ERR_TOO_LARGE, "an artifact may have at most %zu bytes",
                        (size_t)ARTIFACT_MAX_BYTES);
-    struct artifact_ask *ask = ask_new(store, loop, done, ctx, run_put);
+    struct artifact_ask *ask = ask_new(store, done, ctx, run_put);
     struct buf name;
     buf_init(&name, 2 * ARTIFACT_KEY_BYTES);
     struct artifact *kept = &ask->artifact;
@@ -149,7 +146,7 @@ bool artifact_put_start(struct store *store, struct loop *loop, struct str works
                                  &kept->bytes,    &kept->token, &ask->place.object};
     buf_keep_texts(&ask->asked, texts, ARRAY_LEN(texts));
     buf_done(&name);
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     *ret = ask;
     return true;
 }
@@ -170,20 +167,18 @@ static bool copy_from_sqlite(struct database *db, int64_t id, size_t offset, siz
 
 static bool copy_from_postgres(struct database *db, int64_t id, size_t offset, size_t count,
                                char *room, struct err *e) {
-    struct prepared *read = NULL;
-    bool row = false,
-         ok = database_first(db,
-                             "SELECT substr(bytes, CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))"
-                             " FROM artifact WHERE id = ?1",
-                             VALUES(sql_number(id), sql_number((int64_t)offset + 1),
-                                    sql_number((int64_t)count)),
-                             &read, &row, e);
-    if (ok && (!row || database_bytes(read, 0).len != count))
-        ok = err_set(e, ERR_DATA_LOSS, "store %s: an artifact is shorter than it should be",
-                     db->path);
-    if (ok) memcpy(room, database_bytes(read, 0).at, count);
-    database_finalize(read);
-    return ok;
+    struct database_rows read = database_ask(
+        db,
+        "SELECT substr(bytes, CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))"
+        " FROM artifact WHERE id = ?1",
+        VALUES(sql_number(id), sql_number((int64_t)offset + 1), sql_number((int64_t)count)), e);
+    struct str bytes = database_next(&read, e) ? database_bytes(read.row, 0) : STR_EMPTY;
+    if (bytes.len == count)
+        memcpy(room, bytes.at, count);
+    else if (read.ok)
+        read.ok = err_set(e, ERR_DATA_LOSS,
+                          "store %s: an artifact is shorter than it should be", db->path);
+    return database_end(&read);
 }
 
 static size_t piece_bytes(const struct artifact_ask *ask) {
@@ -283,9 +278,8 @@ static void on_fetched(struct str bytes, struct str etag, const struct err *fail
     ask_end(ask, failed);
 }
 
-static void on_row(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_row(const struct err *failed, void *ctx) {
     struct artifact_ask *ask = ctx;
-    (void)task;
     size_t count = failed || !ask->done ? 0 : piece_bytes(ask);
     if (count == 0 || !ask->place.object.len)
         ask_end(ask, failed);
@@ -294,9 +288,9 @@ static void on_row(struct store_task *task, const struct err *failed, void *ctx)
                                         count, on_fetched, ask);
 }
 
-static struct artifact_ask *get_new(struct store *store, struct loop *loop, size_t offset,
-                                    size_t limit, artifact_done_fn *done, void *ctx) {
-    struct artifact_ask *ask = ask_new(store, loop, done, ctx, run_get);
+static struct artifact_ask *get_new(struct store *store, size_t offset, size_t limit,
+                                    artifact_done_fn *done, void *ctx) {
+    struct artifact_ask *ask = ask_new(store, done, ctx, run_get);
     ask->task.on_done = on_row;
     ask->task.reads_only = true;
     ask->offset = offset < ARTIFACT_MAX_BYTES ? offset : ARTIFACT_MAX_BYTES;
@@ -307,12 +301,12 @@ static struct artifact_ask *get_new(struct store *store, struct loop *loop, size
 struct artifact_ask *artifact_get_start(struct store *store, struct loop *loop,
                                         struct str workspace, int64_t id, size_t offset,
                                         size_t limit, artifact_done_fn *done, void *ctx) {
-    struct artifact_ask *ask = get_new(store, loop, offset, limit, done, ctx);
+    struct artifact_ask *ask = get_new(store, offset, limit, done, ctx);
     assert(workspace.len);
     ask->workspace = workspace;
     buf_keep_texts(&ask->asked, (struct str *const[]){&ask->workspace}, 1);
     ask->artifact.id = id;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
@@ -320,7 +314,7 @@ struct artifact_ask *artifact_read_start(struct store *store, struct loop *loop,
                                          const struct artifact_reader *reader, int64_t id,
                                          size_t offset, size_t limit, artifact_done_fn *done,
                                          void *ctx) {
-    struct artifact_ask *ask = get_new(store, loop, offset, limit, done, ctx);
+    struct artifact_ask *ask = get_new(store, offset, limit, done, ctx);
     struct artifact_reader *kept = &ask->reader;
     assert(reader->workspace.len);
     *kept = *reader;
@@ -329,17 +323,17 @@ struct artifact_ask *artifact_read_start(struct store *store, struct loop *loop,
     ask->workspace = kept->workspace;
     ask->artifact.id = id;
     ask->task.needs_tables = true;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
 struct artifact_ask *artifact_find_start(struct store *store, struct loop *loop,
                                          struct str token, size_t offset, size_t limit,
                                          artifact_done_fn *done, void *ctx) {
-    struct artifact_ask *ask = get_new(store, loop, offset, limit, done, ctx);
+    struct artifact_ask *ask = get_new(store, offset, limit, done, ctx);
     assert(token.len == ARTIFACT_TOKEN_BYTES);
     ask->token = token;
     buf_keep_texts(&ask->asked, (struct str *const[]){&ask->token}, 1);
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }

@@ -38,22 +38,14 @@ void artifact_object_name(struct str workspace, struct buf *out) {
 
 bool artifact_object_keep(struct database *db, int64_t artifact,
                           const struct artifact_place *place, struct err *e) {
-    struct prepared *keep = NULL;
-    bool ok = doomed_take(db, place->object, e) &&
-              database_prepare(db,
-                               "INSERT INTO artifact_object(artifact, object, size, etag, sum)"
-                               " VALUES(?, ?, ?, ?, ?)",
-                               &keep, e);
-    if (ok) {
-        database_bind_number(keep, 1, artifact);
-        database_bind(keep, 2, place->object);
-        database_bind_number(keep, 3, (int64_t)place->size);
-        database_bind(keep, 4, place->etag);
-        database_bind(keep, 5, str_of(place->sum, DIGEST_BYTES));
-        ok = database_do(db, keep, e);
-    }
-    database_finalize(keep);
-    return ok;
+    return doomed_take(db, place->object, e) &&
+           database_run_with(db,
+                             "INSERT INTO artifact_object(artifact, object, size, etag, sum)"
+                             " VALUES(?, ?, ?, ?, ?)",
+                             VALUES(sql_number(artifact), sql_bytes(place->object),
+                                    sql_number((int64_t)place->size), sql_bytes(place->etag),
+                                    sql_bytes(str_of(place->sum, DIGEST_BYTES))),
+                             e);
 }
 
 /* --- both ways ---------------------------------------------------------------------------- */

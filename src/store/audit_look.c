@@ -13,9 +13,8 @@ struct audit_look_ask {
     void *ctx;
 };
 
-static void audit_look_done(struct store_task *task, const struct err *failed, void *ctx) {
+static void audit_look_done(const struct err *failed, void *ctx) {
     struct audit_look_ask *ask = ctx;
-    (void)task;
     if (ask->done) ask->done(&ask->looked, failed, ask->ctx);
     free(ask);
 }
@@ -52,11 +51,8 @@ struct audit_look_ask *audit_look_start(struct store *store, struct loop *loop,
     struct audit_look_ask *ask = MEM_NEW(struct audit_look_ask);
     ask->done = done;
     ask->ctx = ctx;
-    ask->task = (struct store_task){.fn = audit_look_run,
-                                    .reads_only = true,
-                                    .home = loop,
-                                    .on_done = audit_look_done,
-                                    .ctx = ask};
-    store_run(store, &ask->task);
+    ask->task = (struct store_task){
+        .fn = audit_look_run, .reads_only = true, .on_done = audit_look_done};
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }

@@ -195,9 +195,8 @@ static bool run_page(struct database *db, void *ctx, struct err *e) {
     return audit_scan(db, &ask->query, keep_record, ask, &ask->page.scanned, e);
 }
 
-static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_done(const struct err *failed, void *ctx) {
     struct audit_ask *ask = ctx;
-    (void)task;
     if (ask->done) ask->done(&ask->page, failed, ask->ctx);
     buf_done(&ask->texts);
     arena_free(ask->arena);
@@ -217,9 +216,8 @@ struct audit_ask *audit_page_start(struct store *store, struct loop *loop,
     ask->records = mem_zero(query->limit, sizeof(*ask->records));
     ask->done = done;
     ask->ctx = ctx;
-    ask->task = (struct store_task){
-        .reads_only = true, .fn = run_page, .home = loop, .on_done = on_done, .ctx = ask};
-    store_run(store, &ask->task);
+    ask->task = (struct store_task){.reads_only = true, .fn = run_page, .on_done = on_done};
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 

@@ -49,9 +49,8 @@ static void audit_writer_over(struct audit_writer *writer) {
 }
 
 /* A record that could not be written is tried again, unless the daemon stops. */
-static void on_written(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_written(const struct err *failed, void *ctx) {
     struct audit_writer *writer = ctx;
-    (void)task;
     writer->busy = false;
     if (failed) log_often(LOG_WARNING, "the audit log is not written: %s", failed->text);
     if (failed && !writer->stopping) {
@@ -92,9 +91,8 @@ static void audit_writer_send(struct audit_writer *writer) {
         return;
     }
     writer->busy = true;
-    writer->task = (struct store_task){
-        .fn = run_write, .home = writer->loop, .on_done = on_written, .ctx = writer};
-    store_run(writer->store, &writer->task);
+    writer->task = (struct store_task){.fn = run_write, .on_done = on_written};
+    store_run(writer->store, writer->loop, &writer->task, writer);
 }
 
 static void on_gathered(void *ctx) {

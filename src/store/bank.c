@@ -15,17 +15,13 @@
 
 /* --- requests ----------------------------------------------------------------------------- */
 
-void bank_ask_answer(struct bank_ask *ask, const struct err *failed) {
+void bank_ask_answer(const struct err *failed, void *ctx) {
+    struct bank_ask *ask = ctx;
     if (ask->done) ask->done(&ask->answer, failed, ask->ctx);
     arena_free(ask->asked);
     arena_free(ask->found);
     bank_search_free(ask->search);
     free(ask);
-}
-
-static void bank_on_done(struct store_task *task, const struct err *failed, void *ctx) {
-    (void)task;
-    bank_ask_answer(ctx, failed);
 }
 
 void bank_give_up(struct bank_ask *ask) {
@@ -49,12 +45,11 @@ struct bank_event bank_keep_event(struct bank_ask *ask, const struct bank_event 
     return (struct bank_event){bank_keep(ask, event->label), bank_keep(ask, event->bytes)};
 }
 
-struct bank_ask *bank_ask_new(struct loop *loop, const struct bank_where *where,
-                              size_t texts_max, bank_done_fn *done, void *ctx,
+struct bank_ask *bank_ask_new(const struct bank_where *where, size_t texts_max,
+                              bank_done_fn *done, void *ctx,
                               bool (*fn)(struct database *, void *, struct err *)) {
     struct bank_ask *ask = MEM_NEW(struct bank_ask);
-    ask->task =
-        (struct store_task){.fn = fn, .home = loop, .on_done = bank_on_done, .ctx = ask};
+    ask->task = (struct store_task){.fn = fn, .on_done = bank_ask_answer};
     ask->asked = arena_new(texts_max + 8 * KIB);
     ask->where = (struct bank_where){
         {bank_keep(ask, where->owner.app), bank_keep(ask, where->owner.subject)},
@@ -80,6 +75,12 @@ bool bank_find_text(struct bank_ask *ask, struct str text, struct str *ret, stru
            err_set(e, ERR_RESOURCE_EXHAUSTED, "memory: the answer is too large");
 }
 
+bool bank_take_named(struct bank_ask *ask, struct prepared *row, struct bank_item *ret,
+                     struct err *e) {
+    return bank_find_text(ask, database_bytes(row, 0), &ret->name, e) &&
+           bank_find_text(ask, database_bytes(row, 1), &ret->body, e);
+}
+
 /* --- what requests have in common --------------------------------------------------------- */
 
 static bool bank_missing(struct err *e) {
@@ -90,25 +91,23 @@ static bool bank_missing(struct err *e) {
 
 bool bank_find(struct database *db, const struct bank_where *where, struct bank_sums *ret,
                struct err *e) {
-    struct prepared *find = NULL;
-    bool row = false;
-    bool ok = database_first(db,
-                             "SELECT id, records, words, bytes, dimension, space, newest"
-                             " FROM bank" WHERE,
-                             VALUES(sql_bytes(where->owner.app),
-                                    sql_bytes(where->owner.subject), sql_bytes(where->locator)),
-                             &find, &row, e);
-    if (ok && row)
-        *ret = (struct bank_sums){.id = database_number_of(find, 0),
-                                  .records = database_number_of(find, 1),
-                                  .words = database_number_of(find, 2),
-                                  .bytes = database_number_of(find, 3),
-                                  .dimension = database_number_of(find, 4),
-                                  .space = database_number_of(find, 5),
-                                  .newest = database_number_of(find, 6)};
-    database_finalize(find);
-    if (!ok || row) return ok;
-    return bank_missing(e);
+    struct database_rows find =
+        database_ask(db,
+                     "SELECT id, records, words, bytes, dimension, space, newest"
+                     " FROM bank" WHERE,
+                     VALUES(sql_bytes(where->owner.app), sql_bytes(where->owner.subject),
+                            sql_bytes(where->locator)),
+                     e);
+    bool found = database_next(&find, e);
+    if (found)
+        *ret = (struct bank_sums){.id = database_number_of(find.row, 0),
+                                  .records = database_number_of(find.row, 1),
+                                  .words = database_number_of(find.row, 2),
+                                  .bytes = database_number_of(find.row, 3),
+                                  .dimension = database_number_of(find.row, 4),
+                                  .space = database_number_of(find.row, 5),
+                                  .newest = database_number_of(find.row, 6)};
+    return database_end(&find) && (found || bank_missing(e));
 }
 
 bool bank_note_sums(struct database *db, const struct bank_sums *sums, struct err *e) {
@@ -152,32 +151,28 @@ struct str bank_place(int64_t bank, char room[static BANK_PLACE_BYTES]) {
 
 bool bank_read(struct database *db, struct bank_ask *ask, bool *ret_found, struct err *e) {
     struct bank_item *item = bank_answer_begin(ask, 1, BANK_BODY_MAX_BYTES + KIB);
-    struct prepared *find = NULL;
-    bool ok = database_first(db, "SELECT name, body FROM bank" WHERE,
-                             VALUES(sql_bytes(ask->where.owner.app),
-                                    sql_bytes(ask->where.owner.subject),
-                                    sql_bytes(ask->where.locator)),
-                             &find, ret_found, e);
-    if (ok && *ret_found) {
+    struct database_rows find =
+        database_ask(db, "SELECT name, body FROM bank" WHERE,
+                     VALUES(sql_bytes(ask->where.owner.app),
+                            sql_bytes(ask->where.owner.subject), sql_bytes(ask->where.locator)),
+                     e);
+    *ret_found = database_next(&find, e);
+    if (*ret_found) {
         ask->answer.count = 1;
-        ok = bank_find_text(ask, database_bytes(find, 0), &item->name, e) &&
-             bank_find_text(ask, database_bytes(find, 1), &item->body, e);
+        find.ok = bank_take_named(ask, find.row, item, e);
     }
-    database_finalize(find);
-    return ok;
+    return database_end(&find);
 }
 
 static bool owner_has_room(struct database *db, const struct bank_ask *ask, struct err *e) {
-    struct prepared *sum = NULL;
-    bool row = false;
-    bool ok = database_first(
-        db, "SELECT count(*) FROM bank WHERE app = ? AND subject = ? AND state = 0",
-        VALUES(sql_bytes(ask->where.owner.app), sql_bytes(ask->where.owner.subject)), &sum,
-        &row, e);
-    int64_t count = ok && row ? database_number_of(sum, 0) : 0;
-    database_finalize(sum);
-    if (!ok || count < BANK_OWNER_BANKS_MAX) return ok;
-    return err_set(e, ERR_RESOURCE_EXHAUSTED,
+    int64_t count = 0;
+    if (!database_number_with(
+            db, "SELECT count(*) FROM bank WHERE app = ? AND subject = ? AND state = 0",
+            VALUES(sql_bytes(ask->where.owner.app), sql_bytes(ask->where.owner.subject)),
+            &count, e))
+        return false;
+    return count < BANK_OWNER_BANKS_MAX ||
+           err_set(e, ERR_RESOURCE_EXHAUSTED,
                    "memory: an app and subject may have %d banks; delete one",
                    BANK_OWNER_BANKS_MAX);
 }
@@ -219,12 +214,12 @@ struct bank_ask *bank_create_start(struct store *store, struct loop *loop,
                                    void *ctx) {
     assert(body.len <= BANK_BODY_MAX_BYTES && dimension <= BANK_DIMENSION_MAX);
     struct bank_ask *ask =
-        bank_ask_new(loop, where, body.len + event->bytes.len, done, ctx, run_create);
+        bank_ask_new(where, body.len + event->bytes.len, done, ctx, run_create);
     ask->name = bank_keep(ask, name);
     ask->body = bank_keep(ask, body);
     ask->dimension = dimension;
     ask->event = bank_keep_event(ask, event);
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
@@ -238,9 +233,9 @@ static bool run_get(struct database *db, void *ctx, struct err *e) {
 
 struct bank_ask *bank_get_start(struct store *store, struct loop *loop,
                                 const struct bank_where *where, bank_done_fn *done, void *ctx) {
-    struct bank_ask *ask = bank_ask_new(loop, where, 0, done, ctx, run_get);
+    struct bank_ask *ask = bank_ask_new(where, 0, done, ctx, run_get);
     ask->task.reads_only = true;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
@@ -249,29 +244,23 @@ static bool run_list(struct database *db, void *ctx, struct err *e) {
     struct bank_item *items =
         bank_answer_begin(ask, BANK_OWNER_BANKS_MAX,
                           BANK_OWNER_BANKS_MAX * (BANK_BODY_MAX_BYTES + BANK_NAME_MAX_BYTES));
-    struct prepared *list = NULL;
-    bool row = false;
-    bool ok = database_ask(
+    struct database_rows list = database_ask(
         db,
         "SELECT name, body FROM bank WHERE app = ? AND subject = ?"
         " AND state = 0 ORDER BY name",
-        VALUES(sql_bytes(ask->where.owner.app), sql_bytes(ask->where.owner.subject)), &list, e);
-    while (ok && (ok = database_row(db, list, &row, e)) && row) {
-        struct bank_item *item = &items[ask->answer.count++];
-        ok = bank_find_text(ask, database_bytes(list, 0), &item->name, e) &&
-             bank_find_text(ask, database_bytes(list, 1), &item->body, e);
-    }
-    database_finalize(list);
-    return ok;
+        VALUES(sql_bytes(ask->where.owner.app), sql_bytes(ask->where.owner.subject)), e);
+    while (database_next(&list, e))
+        list.ok = bank_take_named(ask, list.row, &items[ask->answer.count++], e);
+    return database_end(&list);
 }
 
 struct bank_ask *bank_list_start(struct store *store, struct loop *loop,
                                  const struct store_owner *owner, bank_done_fn *done,
                                  void *ctx) {
     const struct bank_where where = {.owner = *owner};
-    struct bank_ask *ask = bank_ask_new(loop, &where, 0, done, ctx, run_list);
+    struct bank_ask *ask = bank_ask_new(&where, 0, done, ctx, run_list);
     ask->task.reads_only = true;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
@@ -295,9 +284,9 @@ struct bank_ask *bank_delete_start(struct store *store, struct loop *loop,
                                    const struct bank_where *where,
                                    const struct bank_event *event, bank_done_fn *done,
                                    void *ctx) {
-    struct bank_ask *ask = bank_ask_new(loop, where, event->bytes.len, done, ctx, run_delete);
+    struct bank_ask *ask = bank_ask_new(where, event->bytes.len, done, ctx, run_delete);
     ask->event = bank_keep_event(ask, event);
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
@@ -305,18 +294,16 @@ struct bank_ask *bank_delete_start(struct store *store, struct loop *loop,
 
 static bool prune_records(struct database *db, int64_t bank, bool *ret_any, struct err *e) {
     struct bank_sums unused = {.id = bank};
-    struct prepared *list = NULL;
-    bool row = false;
-    bool ok = database_ask(db,
-                           "SELECT id, word_count, length(body), words FROM bank_record"
-                           " WHERE bank = ? LIMIT " PRUNE_RECORDS,
-                           VALUES(sql_number(bank)), &list, e);
-    while (ok && (ok = database_row(db, list, &row, e)) && row) {
+    struct database_rows list =
+        database_ask(db,
+                     "SELECT id, word_count, length(body), words FROM bank_record"
+                     " WHERE bank = ? LIMIT " PRUNE_RECORDS,
+                     VALUES(sql_number(bank)), e);
+    while (database_next(&list, e)) {
         *ret_any = true;
-        ok = bank_drop_record(db, list, &unused, e);
+        list.ok = bank_drop_record(db, list.row, &unused, e);
     }
-    database_finalize(list);
-    return ok;
+    return database_end(&list);
 }
 
 static bool run_prune(struct database *db, void *ctx, struct err *e) {
@@ -338,7 +325,7 @@ static bool run_prune(struct database *db, void *ctx, struct err *e) {
 struct bank_ask *bank_prune_start(struct store *store, struct loop *loop, bank_done_fn *done,
                                   void *ctx) {
     const struct bank_where none = {.locator = STR_EMPTY};
-    struct bank_ask *ask = bank_ask_new(loop, &none, 0, done, ctx, run_prune);
-    store_run(store, &ask->task);
+    struct bank_ask *ask = bank_ask_new(&none, 0, done, ctx, run_prune);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }

@@ -38,8 +38,8 @@ struct bank_ask {
 };
 
 /* A request whose texts have at most `texts_max` bytes in all. */
-struct bank_ask *bank_ask_new(struct loop *loop, const struct bank_where *where,
-                              size_t texts_max, bank_done_fn *done, void *ctx,
+struct bank_ask *bank_ask_new(const struct bank_where *where, size_t texts_max,
+                              bank_done_fn *done, void *ctx,
                               bool (*fn)(struct database *, void *, struct err *));
 struct str bank_keep(struct bank_ask *ask, struct str text); /* until the request ends */
 struct bank_event bank_keep_event(struct bank_ask *ask, const struct bank_event *event);
@@ -51,6 +51,10 @@ struct bank_item *bank_answer_begin(struct bank_ask *ask, size_t count, size_t m
  * errors  ERR_RESOURCE_EXHAUSTED */
 MUST_CHECK bool bank_find_text(struct bank_ask *ask, struct str text, struct str *ret,
                                struct err *e);
+
+/* Take a row that begins with name and body. */
+MUST_CHECK bool bank_take_named(struct bank_ask *ask, struct prepared *row,
+                                struct bank_item *ret, struct err *e);
 
 /* The sums of a bank. */
 struct bank_sums {
@@ -136,15 +140,15 @@ MUST_CHECK bool bank_read_rows(struct database *db, struct bank_ask *ask, struct
                                struct err *e);
 
 /* A request with this query. */
-struct bank_ask *bank_query_new(struct loop *loop, const struct bank_where *where,
-                                const struct bank_query *query, bank_done_fn *done, void *ctx,
+struct bank_ask *bank_query_new(const struct bank_where *where, const struct bank_query *query,
+                                bank_done_fn *done, void *ctx,
                                 bool (*fn)(struct database *, void *, struct err *));
 
 /* NULL is fine. */
 void bank_search_free(struct bank_search *search);
 
 /* Answer, and free the request. */
-void bank_ask_answer(struct bank_ask *ask, const struct err *failed);
+void bank_ask_answer(const struct err *failed, void *ctx);
 
 /* Give the connection the function that scores. Call it once. */
 MUST_CHECK bool bank_open(struct database *db, struct err *e);

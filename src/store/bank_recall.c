@@ -88,8 +88,7 @@ void bank_bind_query(struct prepared *statement, int64_t bank, const struct bank
 bool bank_take_row(struct bank_ask *ask, struct prepared *row, struct bank_item *ret,
                    struct err *e) {
     ret->at_us = database_number_of(row, 2);
-    return bank_find_text(ask, database_bytes(row, 0), &ret->name, e) &&
-           bank_find_text(ask, database_bytes(row, 1), &ret->body, e);
+    return bank_take_named(ask, row, ret, e);
 }
 
 bool bank_read_rows(struct database *db, struct bank_ask *ask, struct prepared *rows,
@@ -130,15 +129,15 @@ static bool run_history(struct database *db, void *ctx, struct err *e) {
     return ok;
 }
 
-struct bank_ask *bank_query_new(struct loop *loop, const struct bank_where *where,
-                                const struct bank_query *query, bank_done_fn *done, void *ctx,
+struct bank_ask *bank_query_new(const struct bank_where *where, const struct bank_query *query,
+                                bank_done_fn *done, void *ctx,
                                 bool (*fn)(struct database *, void *, struct err *)) {
     size_t vector_bytes = query->vector ? query->dimension * sizeof(float) : 0;
     assert(query->limit > 0 && query->limit <= BANK_ANSWER_MAX);
     assert(query->words.len <= BANK_QUERY_MAX_BYTES &&
            query->after_name.len <= BANK_NAME_MAX_BYTES);
     struct bank_ask *ask =
-        bank_ask_new(loop, where, BANK_QUERY_MAX_BYTES + vector_bytes, done, ctx, fn);
+        bank_ask_new(where, BANK_QUERY_MAX_BYTES + vector_bytes, done, ctx, fn);
     ask->task.reads_only = true;
     ask->query = *query;
     if (query->vector) {
@@ -156,7 +155,7 @@ struct bank_ask *bank_history_start(struct store *store, struct loop *loop,
                                     const struct bank_where *where,
                                     const struct bank_query *query, bank_done_fn *done,
                                     void *ctx) {
-    struct bank_ask *ask = bank_query_new(loop, where, query, done, ctx, run_history);
-    store_run(store, &ask->task);
+    struct bank_ask *ask = bank_query_new(where, query, done, ctx, run_history);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }

@@ -132,7 +132,7 @@ struct bank_ask *bank_retain_start(struct store *store, struct loop *loop,
                                    bank_done_fn *done, void *ctx) {
     assert(count > 0 && count <= BANK_RETAIN_MAX);
     size_t texts = records_bytes(records, count) + (made ? made->reply.len : 0);
-    struct bank_ask *ask = bank_ask_new(loop, where, texts, done, ctx, run_retain);
+    struct bank_ask *ask = bank_ask_new(where, texts, done, ctx, run_retain);
     ask->has_made = made != NULL;
     if (made) {
         ask->made = *made;
@@ -152,7 +152,7 @@ struct bank_ask *bank_retain_start(struct store *store, struct loop *loop,
         ask->records[i].event = bank_keep(ask, records[i].event);
     }
     ask->body = ask->records[0].body; /* for the digest of the audit log */
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
@@ -249,8 +249,8 @@ struct bank_ask *bank_forget_start(struct store *store, struct loop *loop,
                                    bank_done_fn *done, void *ctx) {
     assert(count > 0 && count <= BANK_FORGET_MAX);
     struct bank_ask *ask = bank_ask_new(
-        loop, where, count * (sizeof(struct str) + BANK_NAME_MAX_BYTES + 32) + event->bytes.len,
-        done, ctx, run_forget);
+        where, count * (sizeof(struct str) + BANK_NAME_MAX_BYTES + 32) + event->bytes.len, done,
+        ctx, run_forget);
     ask->names = arena_alloc(ask->asked, count * sizeof(*names));
     assert(ask->names);
     ask->count = count;
@@ -259,6 +259,6 @@ struct bank_ask *bank_forget_start(struct store *store, struct loop *loop,
         assert(names[i].len <= BANK_NAME_MAX_BYTES);
         ask->names[i] = bank_keep(ask, names[i]);
     }
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }

@@ -317,11 +317,6 @@ static bool search_step(struct database *db, void *ctx, bool *ret_more, struct e
     return true;
 }
 
-static void search_on_done(struct reader_task *task, const struct err *failed, void *ctx) {
-    (void)task;
-    bank_ask_answer(ctx, failed);
-}
-
 /* --- on a server -------------------------------------------------------------------------- */
 
 /* One step; the store's other work has its turn before the next one. */
@@ -331,16 +326,16 @@ static bool run_step(struct database *db, void *ctx, struct err *e) {
 }
 
 /* Who gives a search up may close the store next. */
-static void on_step(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_step(const struct err *failed, void *ctx) {
     struct bank_ask *ask = ctx;
     struct err given_up;
     if (failed || ask->search->phase == OVER) {
-        bank_ask_answer(ask, failed);
+        bank_ask_answer(failed, ask);
     } else if (atomic_load(&ask->given_up)) {
         err_set(&given_up, ERR_CANCELLED, GIVEN_UP);
-        bank_ask_answer(ask, &given_up);
+        bank_ask_answer(&given_up, ask);
     } else {
-        store_run(ask->store, task);
+        store_run(ask->store, ask->task.home, &ask->task, ask);
     }
 }
 
@@ -348,7 +343,7 @@ struct bank_ask *bank_recall_start(struct store *store, struct loop *loop,
                                    const struct bank_where *where,
                                    const struct bank_query *query, bank_done_fn *done,
                                    void *ctx) {
-    struct bank_ask *ask = bank_query_new(loop, where, query, done, ctx, run_step);
+    struct bank_ask *ask = bank_query_new(where, query, done, ctx, run_step);
     ask->search = MEM_NEW(struct bank_search);
     /* Folding can make a letter longer, at most by half. */
     buf_init(&ask->search->wanted.text, 2 * BANK_QUERY_MAX_BYTES);
@@ -358,11 +353,11 @@ struct bank_ask *bank_recall_start(struct store *store, struct loop *loop,
     if (store_is_server(store)) {
         ask->store = store;
         ask->task.on_done = on_step;
-        store_run(store, &ask->task);
+        store_run(store, loop, &ask->task, ask);
         return ask;
     }
     ask->reading = (struct reader_task){
-        .step = search_step, .home = loop, .on_done = search_on_done, .ctx = ask};
+        .step = search_step, .home = loop, .on_done = bank_ask_answer, .ctx = ask};
     store_ask(store, &ask->reading);
     return ask;
 }

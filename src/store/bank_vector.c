@@ -74,25 +74,23 @@ static bool keep_found(struct bank_behind_ask *ask, struct prepared *row, int co
 static bool find_behind(struct database *db, struct bank_behind_ask *ask, int64_t *ret_from,
                         struct err *e) {
     struct bank_behind *behind = &ask->behind;
-    struct prepared *find = NULL;
-    bool row = false;
-    bool ok = database_first(db,
-                             "SELECT id, space, dimension, embedded, newest, app, subject,"
-                             " body FROM bank WHERE state = 0 AND dimension > 0"
-                             " AND embedded < newest AND id > ?1 ORDER BY id LIMIT 1",
-                             VALUES(sql_number(ask->after)), &find, &row, e);
-    if (ok && row) {
-        *behind = (struct bank_behind){.bank = database_number_of(find, 0),
-                                       .space = database_number_of(find, 1),
-                                       .dimension = (size_t)database_number_of(find, 2),
-                                       .upto = database_number_of(find, 4)};
-        *ret_from = database_number_of(find, 3);
-        ok = keep_found(ask, find, 5, &behind->owner.app, e) &&
-             keep_found(ask, find, 6, &behind->owner.subject, e) &&
-             keep_found(ask, find, 7, &behind->body, e);
+    struct database_rows find =
+        database_ask(db,
+                     "SELECT id, space, dimension, embedded, newest, app, subject,"
+                     " body FROM bank WHERE state = 0 AND dimension > 0"
+                     " AND embedded < newest AND id > ?1 ORDER BY id LIMIT 1",
+                     VALUES(sql_number(ask->after)), e);
+    if (database_next(&find, e)) {
+        *behind = (struct bank_behind){.bank = database_number_of(find.row, 0),
+                                       .space = database_number_of(find.row, 1),
+                                       .dimension = (size_t)database_number_of(find.row, 2),
+                                       .upto = database_number_of(find.row, 4)};
+        *ret_from = database_number_of(find.row, 3);
+        find.ok = keep_found(ask, find.row, 5, &behind->owner.app, e) &&
+                  keep_found(ask, find.row, 6, &behind->owner.subject, e) &&
+                  keep_found(ask, find.row, 7, &behind->body, e);
     }
-    database_finalize(find);
-    return ok;
+    return database_end(&find);
 }
 
 static bool read_behind(struct database *db, struct bank_behind_ask *ask, int64_t from,
@@ -100,30 +98,27 @@ static bool read_behind(struct database *db, struct bank_behind_ask *ask, int64_
     struct bank_behind *behind = &ask->behind;
     struct bank_behind_record *records =
         arena_alloc(ask->found, BANK_BEHIND_MAX * sizeof(*records));
-    struct prepared *list = NULL;
-    bool row = false, full = false;
+    bool full = false;
     size_t bytes = 0;
     assert(records);
     behind->records = records;
-    bool ok = database_ask(
+    struct database_rows list = database_ask(
         db,
         "SELECT id, words FROM bank_record WHERE bank = ?1 AND id > ?2"
         " ORDER BY id LIMIT ?3",
-        VALUES(sql_number(behind->bank), sql_number(from), sql_number(BANK_BEHIND_MAX)), &list,
-        e);
-    while (ok && !full && (ok = database_row(db, list, &row, e)) && row) {
+        VALUES(sql_number(behind->bank), sql_number(from), sql_number(BANK_BEHIND_MAX)), e);
+    while (!full && database_next(&list, e)) {
         struct bank_behind_record *record = &records[behind->count];
-        bytes += database_bytes(list, 1).len;
+        bytes += database_bytes(list.row, 1).len;
         full = behind->count && bytes > BANK_BEHIND_MAX_BYTES;
         if (full) break;
-        record->number = database_number_of(list, 0);
-        ok = keep_found(ask, list, 1, &record->words, e);
+        record->number = database_number_of(list.row, 0);
+        list.ok = keep_found(ask, list.row, 1, &record->words, e);
         behind->count++;
     }
-    database_finalize(list);
-    if (ok && (full || behind->count == BANK_BEHIND_MAX))
+    if (list.ok && (full || behind->count == BANK_BEHIND_MAX))
         behind->upto = records[behind->count - 1].number;
-    return ok;
+    return database_end(&list);
 }
 
 static bool run_behind(struct database *db, void *ctx, struct err *e) {
@@ -137,9 +132,8 @@ static bool run_behind(struct database *db, void *ctx, struct err *e) {
            (!ask->behind.bank || read_behind(db, ask, from, e));
 }
 
-static void on_behind(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_behind(const struct err *failed, void *ctx) {
     struct bank_behind_ask *ask = ctx;
-    (void)task;
     if (ask->done) ask->done(&ask->behind, failed, ask->ctx);
     arena_free(ask->found);
     free(ask);
@@ -149,9 +143,8 @@ struct bank_behind_ask *bank_behind_start(struct store *store, struct loop *loop
                                           bank_behind_fn *done, void *ctx) {
     struct bank_behind_ask *ask = MEM_NEW(struct bank_behind_ask);
     *ask = (struct bank_behind_ask){.after = after, .done = done, .ctx = ctx};
-    ask->task = (struct store_task){
-        .reads_only = true, .fn = run_behind, .home = loop, .on_done = on_behind, .ctx = ask};
-    store_run(store, &ask->task);
+    ask->task = (struct store_task){.reads_only = true, .fn = run_behind, .on_done = on_behind};
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
@@ -163,12 +156,8 @@ void bank_behind_leave(struct bank_behind_ask *ask) {
 
 static bool is_still_its_space(struct database *db, const struct bank_ask *ask, bool *ret,
                                struct err *e) {
-    struct prepared *find = NULL;
-    bool ok =
-        database_first(db, "SELECT id FROM bank WHERE id = ?1 AND space = ?2 AND state = 0",
-                       VALUES(sql_number(ask->bank), sql_number(ask->space)), &find, ret, e);
-    database_finalize(find);
-    return ok;
+    return database_has(db, "SELECT id FROM bank WHERE id = ?1 AND space = ?2 AND state = 0",
+                        VALUES(sql_number(ask->bank), sql_number(ask->space)), ret, e);
 }
 
 static bool put_vector(struct database *db, struct prepared *put, const struct bank_ask *ask,
@@ -231,14 +220,13 @@ struct bank_ask *bank_embedded_start(struct store *store, struct loop *loop,
     assert(count <= BANK_BEHIND_MAX && behind->dimension <= BANK_DIMENSION_MAX);
     const struct bank_where where = {.owner = behind->owner};
     size_t each = sizeof(*vectors) + behind->dimension * sizeof(float) + 32;
-    struct bank_ask *ask =
-        bank_ask_new(loop, &where, (count + 1) * each, done, ctx, run_embedded);
+    struct bank_ask *ask = bank_ask_new(&where, (count + 1) * each, done, ctx, run_embedded);
     ask->bank = behind->bank;
     ask->space = behind->space;
     ask->dimension = behind->dimension;
     ask->upto = upto;
     keep_vectors(ask, vectors, count);
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
@@ -273,10 +261,10 @@ struct bank_ask *bank_reindex_start(struct store *store, struct loop *loop,
                                     struct str body, size_t dimension, bank_done_fn *done,
                                     void *ctx) {
     assert(body.len <= BANK_BODY_MAX_BYTES && dimension > 0 && dimension <= BANK_DIMENSION_MAX);
-    struct bank_ask *ask = bank_ask_new(loop, where, body.len, done, ctx, run_reindex);
+    struct bank_ask *ask = bank_ask_new(where, body.len, done, ctx, run_reindex);
     ask->name = bank_keep(ask, name);
     ask->body = bank_keep(ask, body);
     ask->dimension = dimension;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "store/changes.h"
+#include "store/single.h"
 
 #include <stdlib.h>
 
@@ -20,35 +21,23 @@ struct cancelling_wish {
     char room[];
 };
 
-static bool remove_over(struct database *db, void *ctx, struct err *e) {
-    (void)ctx;
-    return database_run(
-        db, "DELETE FROM cancelling WHERE run NOT IN (SELECT id FROM run WHERE state = 0)", e);
-}
-
-static bool has_wish(struct database *db, struct cancelling_wish *wish, struct err *e) {
-    struct prepared *statement = NULL;
-    bool ok =
-        database_first(db, "SELECT 1 FROM cancelling WHERE run = ?1",
-                       VALUES(sql_number((int64_t)wish->run)), &statement, &wish->wished, e);
-    database_finalize(statement);
-    return ok;
-}
+static const char remove_over[] =
+    "DELETE FROM cancelling WHERE run NOT IN (SELECT id FROM run WHERE state = 0)";
 
 static bool put_wish(struct database *db, void *ctx, struct err *e) {
     struct cancelling_wish *wish = ctx;
     db->changed |= CHANGE_POSTED;
-    return remove_over(db, NULL, e) &&
+    return database_run(db, remove_over, e) &&
            database_run_with(db,
                              "INSERT INTO cancelling(run, why) SELECT id, ?2 FROM run"
                              " WHERE id = ?1 AND state = 0 ON CONFLICT(run) DO NOTHING",
                              VALUES(sql_number((int64_t)wish->run), sql_bytes(wish->why)), e) &&
-           has_wish(db, wish, e);
+           database_has(db, "SELECT 1 FROM cancelling WHERE run = ?1",
+                        VALUES(sql_number((int64_t)wish->run)), &wish->wished, e);
 }
 
-static void on_wished(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_wished(const struct err *failed, void *ctx) {
     struct cancelling_wish *wish = ctx;
-    (void)task;
     if (wish->done)
         wish->done(!failed && wish->wished, failed, wish->ctx);
     else if (failed)
@@ -65,13 +54,9 @@ struct cancelling_wish *cancelling_wish(struct store *store, struct loop *home, 
     wish->done = done;
     wish->ctx = ctx;
     wish->why = str_of(wish->room, text.len);
-    wish->task = (struct store_task){.insists = true,
-                                     .needs_tables = true,
-                                     .fn = put_wish,
-                                     .home = home,
-                                     .on_done = on_wished,
-                                     .ctx = wish};
-    store_run(store, &wish->task);
+    wish->task = (struct store_task){
+        .insists = true, .needs_tables = true, .fn = put_wish, .on_done = on_wished};
+    store_run(store, home, &wish->task, wish);
     return wish;
 }
 
@@ -101,49 +86,33 @@ static bool copy_row(struct cancelling_list *list, struct prepared *statement) {
 }
 
 static bool read_rows(struct database *db, struct cancelling_list *list, struct err *e) {
-    struct prepared *statement = NULL;
-    bool row, ok = database_prepare(db, read_wishes, &statement, e);
     cancelling_list_done(list);
     list->arena = arena_new(CANCELLING_MAX * (CANCELLING_WHY_BYTES + KIB));
-    if (ok) {
-        database_bind_number(statement, 1, list->replica);
-        database_bind_number(statement, 2, CANCELLING_MAX);
-        database_bind_number(statement, 3, (int64_t)list->after);
-    }
-    while (ok && (ok = database_row(db, statement, &row, e)) && row) {
-        if (!copy_row(list, statement)) break;
-    }
-    database_finalize(statement);
-    return ok;
-}
-
-static bool look_for_over(struct database *db, struct cancelling_list *list, struct err *e) {
-    struct prepared *statement = NULL;
-    bool ok = database_first(db, find_over, (struct sql_values){0}, &statement, &list->over, e);
-    database_finalize(statement);
-    return ok;
+    struct database_rows rows =
+        database_ask(db, read_wishes,
+                     VALUES(sql_number(list->replica), sql_number(CANCELLING_MAX),
+                            sql_number((int64_t)list->after)),
+                     e);
+    while (database_next(&rows, e) && copy_row(list, rows.row)) continue;
+    return database_end(&rows);
 }
 
 static bool read_list(struct database *db, void *ctx, struct err *e) {
     struct cancelling_list *list = ctx;
-    return read_rows(db, list, e) && look_for_over(db, list, e);
+    return read_rows(db, list, e) &&
+           database_has(db, find_over, (struct sql_values){0}, &list->over, e);
 }
 
-static void on_read(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_read(const struct err *failed, void *ctx) {
     struct cancelling_list *list = ctx;
-    (void)task;
     list->on_done(list, failed, list->ctx);
 }
 
 void cancelling_read(struct store *store, struct loop *home, struct cancelling_list *list) {
     list->replica = (int64_t)store_epoch(store);
-    list->task = (struct store_task){.reads_only = true,
-                                     .needs_tables = true,
-                                     .fn = read_list,
-                                     .home = home,
-                                     .on_done = on_read,
-                                     .ctx = list};
-    store_run(store, &list->task);
+    list->task = (struct store_task){
+        .reads_only = true, .needs_tables = true, .fn = read_list, .on_done = on_read};
+    store_run(store, home, &list->task, list);
 }
 
 void cancelling_list_done(struct cancelling_list *list) {
@@ -154,22 +123,9 @@ void cancelling_list_done(struct cancelling_list *list) {
 
 /* --- tidying ------------------------------------------------------------------------------ */
 
-struct cancelling_tidy {
-    struct store_task task;
-};
-
-static void on_tidied(struct store_task *task, const struct err *failed, void *ctx) {
-    (void)task;
-    if (failed) log_debug("wishes for runs that are over stay: %s", failed->text);
-    free(ctx);
-}
-
 void cancelling_tidy(struct store *store, struct loop *home) {
-    struct cancelling_tidy *tidy = MEM_NEW(struct cancelling_tidy);
-    tidy->task = (struct store_task){.needs_tables = true,
-                                     .fn = remove_over,
-                                     .home = home,
-                                     .on_done = on_tidied,
-                                     .ctx = tidy};
-    store_run(store, &tidy->task);
+    store_run_single(store, home,
+                     &(struct store_single){.sql = remove_over,
+                                            .needs_tables = true,
+                                            .lost = "wishes for runs that are over stay"});
 }

@@ -253,33 +253,48 @@ void database_bind_values(struct prepared *statement, struct sql_values values) 
     }
 }
 
-bool database_ask(struct database *db, const char *sql, struct sql_values values,
-                  struct prepared **ret, struct err *e) {
-    if (!database_prepare(db, sql, ret, e)) return false;
-    database_bind_values(*ret, values);
-    return true;
+struct database_rows database_ask(struct database *db, const char *sql,
+                                  struct sql_values values, struct err *e) {
+    struct database_rows rows = {.db = db};
+    rows.ok = database_prepare(db, sql, &rows.row, e);
+    if (rows.ok) database_bind_values(rows.row, values);
+    return rows;
 }
 
-bool database_first(struct database *db, const char *sql, struct sql_values values,
-                    struct prepared **ret, bool *ret_row, struct err *e) {
-    return database_ask(db, sql, values, ret, e) && database_row(db, *ret, ret_row, e);
+bool database_next(struct database_rows *rows, struct err *e) {
+    bool row = false;
+    rows->ok = rows->ok && database_row(rows->db, rows->row, &row, e);
+    return rows->ok && row;
+}
+
+bool database_end(struct database_rows *rows) {
+    database_finalize(rows->row);
+    return rows->ok;
 }
 
 bool database_run_with(struct database *db, const char *sql, struct sql_values values,
                        struct err *e) {
-    struct prepared *statement = NULL;
-    bool ok = database_ask(db, sql, values, &statement, e) && database_do(db, statement, e);
-    database_finalize(statement);
-    return ok;
+    struct database_rows rows = database_ask(db, sql, values, e);
+    database_next(&rows, e);
+    return database_end(&rows);
+}
+
+bool database_number_with(struct database *db, const char *sql, struct sql_values values,
+                          int64_t *ret, struct err *e) {
+    struct database_rows rows = database_ask(db, sql, values, e);
+    if (database_next(&rows, e)) *ret = database_number_of(rows.row, 0);
+    return database_end(&rows);
 }
 
 bool database_number(struct database *db, const char *sql, int64_t *ret, struct err *e) {
-    struct prepared *statement = NULL;
-    bool row = false,
-         ok = database_prepare(db, sql, &statement, e) && database_row(db, statement, &row, e);
-    if (ok && row) *ret = database_number_of(statement, 0);
-    database_finalize(statement);
-    return ok;
+    return database_number_with(db, sql, (struct sql_values){0}, ret, e);
+}
+
+bool database_has(struct database *db, const char *sql, struct sql_values values, bool *ret,
+                  struct err *e) {
+    struct database_rows rows = database_ask(db, sql, values, e);
+    *ret = database_next(&rows, e);
+    return database_end(&rows);
 }
 
 void database_rollback(struct database *db) {

@@ -117,13 +117,31 @@ MUST_CHECK bool database_number(struct database *db, const char *sql, int64_t *r
 MUST_CHECK bool database_prepare(struct database *db, const char *sql, struct prepared **ret,
                                  struct err *e);
 
-/* Prepare a statement and bind its values. They are borrowed until it is finalised or reset. */
-MUST_CHECK bool database_ask(struct database *db, const char *sql, struct sql_values values,
-                             struct prepared **ret, struct err *e);
+/* Like database_number(), with values. */
+MUST_CHECK bool database_number_with(struct database *db, const char *sql,
+                                     struct sql_values values, int64_t *ret, struct err *e);
 
-/* The same, and step to its first row. */
-MUST_CHECK bool database_first(struct database *db, const char *sql, struct sql_values values,
-                               struct prepared **ret, bool *ret_row, struct err *e);
+/* *ret: SQL finds a row. */
+MUST_CHECK bool database_has(struct database *db, const char *sql, struct sql_values values,
+                             bool *ret, struct err *e);
+
+/* The rows of SQL that is run once:
+ *
+ *     struct database_rows rows = database_ask(db, sql, VALUES(sql_number(id)), e);
+ *     while (database_next(&rows, e)) rows.ok = take(rows.row, e);
+ *     return database_end(&rows);
+ *
+ * The values are borrowed until the end. One that failed, or whose `ok` was set to false, has no
+ * next row. The end may come before the last row. */
+struct database_rows {
+    struct database *db;
+    struct prepared *row; /* the current one; NULL: the statement could not be prepared */
+    bool ok;
+};
+struct database_rows database_ask(struct database *db, const char *sql,
+                                  struct sql_values values, struct err *e);
+bool database_next(struct database_rows *rows, struct err *e);
+MUST_CHECK bool database_end(struct database_rows *rows);
 
 /* Step to the next row; *ret_row is false after the last one. Reset the statement
  * afterwards. */

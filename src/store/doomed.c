@@ -9,25 +9,18 @@ bool doomed_add(struct database *db, struct str key, int64_t due_ms, int64_t fla
 }
 
 bool doomed_take(struct database *db, struct str key, struct err *e) {
-    struct prepared *take = NULL;
-    bool row = false,
-         ok = database_first(db, "DELETE FROM object_doomed WHERE object = ? RETURNING flags",
-                             VALUES(sql_bytes(key)), &take, &row, e);
-    bool listed = row;
-    while (ok && row) ok = database_row(db, take, &row, e); /* to the end, so that it is done */
-    database_finalize(take);
-    return ok && (listed || err_set(e, ERR_ABORTED,
-                                    "writing the object took too long, and it was given up"));
+    return database_run_with(db, "DELETE FROM object_doomed WHERE object = ?",
+                             VALUES(sql_bytes(key)), e) &&
+           (database_changes(db) > 0 ||
+            err_set(e, ERR_ABORTED, "writing the object took too long, and it was given up"));
 }
 
 static bool find_object(struct database *db, int64_t artifact, struct buf *ret, struct err *e) {
-    struct prepared *find = NULL;
-    bool row = false,
-         ok = database_first(db, "SELECT object FROM artifact_object WHERE artifact = ?",
-                             VALUES(sql_number(artifact)), &find, &row, e);
-    if (row) buf_append(ret, database_bytes(find, 0));
-    database_finalize(find);
-    return ok;
+    struct database_rows find =
+        database_ask(db, "SELECT object FROM artifact_object WHERE artifact = ?",
+                     VALUES(sql_number(artifact)), e);
+    if (database_next(&find, e)) buf_append(ret, database_bytes(find.row, 0));
+    return database_end(&find);
 }
 
 bool doomed_artifact(struct database *db, int64_t artifact, int64_t now_ms, struct err *e) {

@@ -1,7 +1,7 @@
 #include "store/download.h"
 
 #include "base/mem.h"
-#include "store/task.h"
+#include "store/single.h"
 
 #include <stdlib.h>
 
@@ -26,9 +26,8 @@ static void ask_free(struct download_ask *ask) {
     free(ask);
 }
 
-static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_done(const struct err *failed, void *ctx) {
     struct download_ask *ask = ctx;
-    (void)task;
     if (ask->put) ask->put(failed, ask->ctx);
     if (ask->list) ask->list(ask->rows, failed ? 0 : ask->count, failed, ask->ctx);
     ask_free(ask);
@@ -40,10 +39,9 @@ void download_forget(struct download_ask *ask) {
     ask->list = NULL;
 }
 
-static struct download_ask *ask_new(struct loop *loop,
-                                    bool (*fn)(struct database *, void *, struct err *)) {
+static struct download_ask *ask_new(bool (*fn)(struct database *, void *, struct err *)) {
     struct download_ask *ask = MEM_NEW(struct download_ask);
-    ask->task = (struct store_task){.fn = fn, .home = loop, .on_done = on_done, .ctx = ask};
+    ask->task = (struct store_task){.fn = fn, .on_done = on_done};
     return ask;
 }
 
@@ -80,29 +78,18 @@ static bool put_row(struct database *db, void *ctx, struct err *e) {
 struct download_ask *download_put_start(struct store *store, struct loop *loop,
                                         const struct download_row *row, download_put_fn *done,
                                         void *ctx) {
-    struct download_ask *ask = ask_new(loop, put_row);
+    struct download_ask *ask = ask_new(put_row);
     keep_row(ask, row);
     ask->put = done;
     ask->ctx = ctx;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
-static bool drop_row(struct database *db, void *ctx, struct err *e) {
-    const struct download_ask *ask = ctx;
-    return database_run_with(db, "DELETE FROM download WHERE name = ?",
-                             VALUES(sql_bytes(ask->row.id)), e);
-}
-
 void download_drop(struct store *store, struct loop *loop, struct str id) {
-    struct download_ask *ask = ask_new(loop, drop_row);
-    keep_row(ask, &(struct download_row){.id = id,
-                                         .connector = STR_EMPTY,
-                                         .model = STR_EMPTY,
-                                         .owner = STR_EMPTY,
-                                         .reason = STR_EMPTY,
-                                         .message = STR_EMPTY});
-    store_run(store, &ask->task);
+    store_run_single(store, loop,
+                     &(struct store_single){.sql = "DELETE FROM download WHERE name = ?",
+                                            .values = VALUES(sql_bytes(id))});
 }
 
 /* --- reading ------------------------------------------------------------------------------ */
@@ -126,31 +113,27 @@ static bool read_row(struct prepared *statement, struct arena *arena, struct dow
 
 static bool list_rows(struct database *db, void *ctx, struct err *e) {
     struct download_ask *ask = ctx;
-    struct prepared *list = NULL;
-    bool row = false;
     arena_free(ask->texts);
     ask->texts = arena_new(TEXTS_MAX_BYTES);
     ask->count = 0;
-    bool ok =
-        database_prepare(db,
-                         "SELECT name, connector, model, owner, reason, message, state,"
-                         " received, total, created_ms, updated_ms, retryable FROM download"
-                         " ORDER BY created_ms, name",
-                         &list, e);
-    while (ok && (ok = database_row(db, list, &row, e)) && row &&
-           ask->count < DOWNLOAD_ROWS_MAX)
-        ok = read_row(list, ask->texts, &ask->rows[ask->count++], e);
-    database_finalize(list);
-    return ok;
+    struct database_rows list =
+        database_ask(db,
+                     "SELECT name, connector, model, owner, reason, message, state,"
+                     " received, total, created_ms, updated_ms, retryable FROM download"
+                     " ORDER BY created_ms, name LIMIT ?",
+                     VALUES(sql_number(DOWNLOAD_ROWS_MAX)), e);
+    while (database_next(&list, e))
+        list.ok = read_row(list.row, ask->texts, &ask->rows[ask->count++], e);
+    return database_end(&list);
 }
 
 struct download_ask *download_list_start(struct store *store, struct loop *loop,
                                          download_rows_fn *done, void *ctx) {
-    struct download_ask *ask = ask_new(loop, list_rows);
+    struct download_ask *ask = ask_new(list_rows);
     ask->task.reads_only = true;
     ask->rows = mem_zero(DOWNLOAD_ROWS_MAX, sizeof(*ask->rows));
     ask->list = done;
     ask->ctx = ctx;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }

@@ -32,19 +32,18 @@ static void add_run(struct erase_runs *runs, uint64_t id) {
 static bool find_session(struct database *db, struct str workspace, struct str user,
                          struct str session, int64_t *ret_id, uint64_t *ret_newest,
                          struct err *e) {
-    struct prepared *find = NULL;
-    bool row = false;
-    bool ok = database_first(db,
-                             "SELECT id, newest_run FROM session"
-                             " WHERE workspace = ? AND user = ? AND name = ?",
-                             VALUES(sql_bytes(workspace), sql_bytes(user), sql_bytes(session)),
-                             &find, &row, e);
-    if (ok && row) {
-        *ret_id = database_number_of(find, 0);
-        *ret_newest = (uint64_t)database_number_of(find, 1);
+    struct database_rows find =
+        database_ask(db,
+                     "SELECT id, newest_run FROM session"
+                     " WHERE workspace = ? AND user = ? AND name = ?",
+                     VALUES(sql_bytes(workspace), sql_bytes(user), sql_bytes(session)), e);
+    bool found = database_next(&find, e);
+    if (found) {
+        *ret_id = database_number_of(find.row, 0);
+        *ret_newest = (uint64_t)database_number_of(find.row, 1);
     }
-    database_finalize(find);
-    return ok && (row || err_set(e, ERR_NOT_FOUND, "there is no such session"));
+    return database_end(&find) &&
+           (found || err_set(e, ERR_NOT_FOUND, "there is no such session"));
 }
 
 /* Collect the runs of a session; each one names the one before it. */
@@ -200,19 +199,19 @@ static int compare_runs(const void *a, const void *b) {
 
 /* There are few artifacts and no index by run, so all are scanned, without their bytes. */
 static bool erase_artifacts(struct database *db, const struct erase_runs *runs, struct err *e) {
-    struct prepared *list = NULL;
     struct found_rows found = {.count = 0};
     uint64_t *sorted = mem_alloc((runs->count + 1) * sizeof(*sorted));
     if (runs->count) memcpy(sorted, runs->ids, runs->count * sizeof(*sorted));
     qsort(sorted, runs->count, sizeof(*sorted), compare_runs);
-    bool row, ok = database_prepare(db, "SELECT id, run FROM artifact", &list, e);
-    while (ok && (ok = database_row(db, list, &row, e)) && row) {
-        struct row noted = {.id = database_number_of(list, 0)};
-        uint64_t run = (uint64_t)database_number_of(list, 1);
+    struct database_rows list =
+        database_ask(db, "SELECT id, run FROM artifact", (struct sql_values){0}, e);
+    while (database_next(&list, e)) {
+        struct row noted = {.id = database_number_of(list.row, 0)};
+        uint64_t run = (uint64_t)database_number_of(list.row, 1);
         if (bsearch(&run, sorted, runs->count, sizeof(run), compare_runs))
-            ok = note_row(&noted, &found, e);
+            list.ok = note_row(&noted, &found, e);
     }
-    database_finalize(list);
+    bool ok = database_end(&list);
     free(sorted);
     for (size_t i = 0; ok && i < found.count; i++) {
         ok = doomed_artifact(db, found.ids[i], clock_unix_ms(), e) &&

@@ -23,57 +23,42 @@ struct event_log {
     int64_t first, last, dropped, bytes;
 };
 
-static void bind_key(struct prepared *statement, const struct event_log_key *key) {
-    database_bind_number(statement, 1, key->kind);
-    database_bind(statement, 2, key->owner.app);
-    database_bind(statement, 3, key->owner.subject);
-    database_bind(statement, 4, key->name);
-}
+#define VALUES_OF_KEY(key)                                                                     \
+    sql_number((key)->kind), sql_bytes((key)->owner.app), sql_bytes((key)->owner.subject),     \
+        sql_bytes((key)->name)
 
 static bool event_log_find(struct database *db, const struct event_log_key *key,
                            struct event_log *ret, struct err *e) {
-    struct prepared *find = NULL;
-    bool row = false;
-    bool ok = database_prepare(db,
-                               "SELECT id, last, dropped, bytes, first FROM event_log"
-                               " WHERE kind = ? AND app = ? AND subject = ? AND name = ?",
-                               &find, e);
+    struct database_rows find =
+        database_ask(db,
+                     "SELECT id, last, dropped, bytes, first FROM event_log"
+                     " WHERE kind = ? AND app = ? AND subject = ? AND name = ?",
+                     VALUES(VALUES_OF_KEY(key)), e);
     *ret = (struct event_log){.id = 0};
-    if (ok) {
-        bind_key(find, key);
-        ok = database_row(db, find, &row, e);
-    }
-    if (ok && row)
+    if (database_next(&find, e))
         *ret = (struct event_log){
-            .id = database_number_of(find, 0),
-            .last = database_number_of(find, 1),
-            .dropped = database_number_of(find, 2),
-            .bytes = database_number_of(find, 3),
-            .first = database_number_of(find, 4),
+            .id = database_number_of(find.row, 0),
+            .last = database_number_of(find.row, 1),
+            .dropped = database_number_of(find.row, 2),
+            .bytes = database_number_of(find.row, 3),
+            .first = database_number_of(find.row, 4),
         };
-    database_finalize(find);
-    return ok;
+    return database_end(&find);
 }
 
 #define FLOOR "SELECT value FROM meta WHERE name = 'event_log'"
 
 static bool event_log_make(struct database *db, const struct event_log_key *key,
                            struct event_log *ret, struct err *e) {
-    struct prepared *make = NULL;
     int64_t floor = 0;
-    bool ok = database_number(db, FLOOR, &floor, e) &&
-              database_prepare(db,
-                               "INSERT INTO event_log(kind, app, subject, name, first, last,"
-                               " dropped, bytes) VALUES(?1, ?2, ?3, ?4, ?5, ?5, ?5, 0)",
-                               &make, e);
-    if (ok) {
-        bind_key(make, key);
-        database_bind_number(make, 5, floor);
-        ok = database_do(db, make, e);
-    }
-    database_finalize(make);
+    if (!database_number(db, FLOOR, &floor, e) ||
+        !database_run_with(db,
+                           "INSERT INTO event_log(kind, app, subject, name, first, last,"
+                           " dropped, bytes) VALUES(?1, ?2, ?3, ?4, ?5, ?5, ?5, 0)",
+                           VALUES(VALUES_OF_KEY(key), sql_number(floor)), e))
+        return false;
     *ret = (struct event_log){.first = floor, .last = floor, .dropped = floor};
-    return ok && database_new_id(db, &ret->id, e);
+    return database_new_id(db, &ret->id, e);
 }
 
 /* --- appending ---------------------------------------------------------------------------- */
@@ -186,9 +171,8 @@ struct event_log_ask {
     void *ctx;
 };
 
-static void event_log_on_done(struct store_task *task, const struct err *failed, void *ctx) {
+static void event_log_on_done(const struct err *failed, void *ctx) {
     struct event_log_ask *ask = ctx;
-    (void)task;
     if (ask->done) ask->done(&ask->page, failed, ask->ctx);
     buf_done(&ask->asked);
     arena_free(ask->arena);
@@ -222,29 +206,29 @@ static size_t event_bytes(struct prepared *row) {
     return database_bytes(row, 1).len + database_bytes(row, 2).len + database_bytes(row, 3).len;
 }
 
-static bool read_events(struct database *db, struct event_log_ask *ask, struct prepared *rows,
+static bool read_events(struct database *db, struct event_log_ask *ask, int64_t log,
                         struct err *e) {
     struct event_log_page *page = &ask->page;
     struct event_log_event *events =
         arena_alloc(ask->arena, EVENT_LOG_PAGE_EVENTS * sizeof(*events));
-    bool row = false, ok;
     size_t used = 0;
     assert(events);
     page->events = events;
-    while ((ok = database_row(db, rows, &row, e)) && row) {
-        used += event_bytes(rows);
+    struct database_rows rows =
+        database_ask(db, page_sql, VALUES(sql_number(log), sql_number((int64_t)ask->after)), e);
+    while (database_next(&rows, e)) {
+        used += event_bytes(rows.row);
         page->more =
             page->count > 0 && (used > ask->max_bytes || page->count == EVENT_LOG_PAGE_EVENTS);
-        if (page->more) return true;
-        if (!keep_event(ask, rows, &events[page->count++], e)) return false;
+        if (page->more) break;
+        rows.ok = keep_event(ask, rows.row, &events[page->count++], e);
     }
-    return ok;
+    return database_end(&rows);
 }
 
 static bool run_read(struct database *db, void *ctx, struct err *e) {
     struct event_log_ask *ask = ctx;
     struct event_log log;
-    struct prepared *rows = NULL;
     ask->page = (struct event_log_page){.count = 0};
     if (!event_log_find(db, &ask->key, &log, e)) return false;
     ask->page.first = (uint64_t)log.first;
@@ -254,12 +238,7 @@ static bool run_read(struct database *db, void *ctx, struct err *e) {
     arena_free(ask->arena);
     ask->arena = arena_new(ask->max_bytes + EVENT_LOG_BYTES_MAX + EVENT_LOG_LABEL_MAX_BYTES +
                            EVENT_LOG_PAGE_EVENTS * (sizeof(struct event_log_event) + 192));
-    bool ok =
-        database_ask(db, page_sql, VALUES(sql_number(log.id), sql_number((int64_t)ask->after)),
-                     &rows, e) &&
-        read_events(db, ask, rows, e);
-    database_finalize(rows);
-    return ok;
+    return read_events(db, ask, log.id, e);
 }
 
 struct event_log_ask *event_log_read_start(struct store *store, struct loop *loop,
@@ -267,11 +246,8 @@ struct event_log_ask *event_log_read_start(struct store *store, struct loop *loo
                                            size_t max_bytes, event_log_done_fn *done,
                                            void *ctx) {
     struct event_log_ask *ask = MEM_NEW(struct event_log_ask);
-    ask->task = (struct store_task){.reads_only = true,
-                                    .fn = run_read,
-                                    .home = loop,
-                                    .on_done = event_log_on_done,
-                                    .ctx = ask};
+    ask->task =
+        (struct store_task){.reads_only = true, .fn = run_read, .on_done = event_log_on_done};
     ask->key = *key;
     struct str *const texts[] = {&ask->key.owner.app, &ask->key.owner.subject, &ask->key.name};
     buf_keep_texts(&ask->asked, texts, ARRAY_LEN(texts));
@@ -279,6 +255,6 @@ struct event_log_ask *event_log_read_start(struct store *store, struct loop *loo
     ask->max_bytes = max_bytes;
     ask->done = done;
     ask->ctx = ctx;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }

@@ -52,16 +52,14 @@ static bool put_fact(struct database *db, void *ctx, struct err *e) {
            once_reply_put(db, put->made, e);
 }
 
-static void on_put(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_put(const struct err *failed, void *ctx) {
     struct fact_put *put = ctx;
-    (void)task;
     put->on_done(put, failed, put->ctx);
 }
 
 void fact_tell(struct store *store, struct loop *home, struct fact_put *put) {
-    put->task =
-        (struct store_task){.fn = put_fact, .home = home, .on_done = on_put, .ctx = put};
-    store_run(store, &put->task);
+    put->task = (struct store_task){.fn = put_fact, .on_done = on_put};
+    store_run(store, home, &put->task, put);
 }
 
 /* --- reading ------------------------------------------------------------------------------ */
@@ -76,36 +74,26 @@ static bool copy_fact(struct fact_list *list, struct prepared *statement) {
 
 static bool read_facts(struct database *db, void *ctx, struct err *e) {
     struct fact_list *list = ctx;
-    struct prepared *statement = NULL;
-    bool row, ok = database_prepare(db,
-                                    "SELECT number, bytes FROM fact WHERE kind = ?1"
-                                    " AND number > ?2 ORDER BY number LIMIT ?3",
-                                    &statement, e);
     fact_list_done(list);
     list->arena = arena_new(READ_MAX_BYTES);
-    if (ok) {
-        database_bind_number(statement, 1, list->kind);
-        database_bind_number(statement, 2, list->after);
-        database_bind_number(statement, 3, FACT_READ_MAX);
-    }
-    while (ok && (ok = database_row(db, statement, &row, e)) && row) {
-        list->more = !copy_fact(list, statement) || list->count == FACT_READ_MAX;
-        if (list->more) break;
-    }
-    database_finalize(statement);
-    return ok;
+    struct database_rows rows = database_ask(
+        db,
+        "SELECT number, bytes FROM fact WHERE kind = ?1"
+        " AND number > ?2 ORDER BY number LIMIT ?3",
+        VALUES(sql_number(list->kind), sql_number(list->after), sql_number(FACT_READ_MAX)), e);
+    while (!list->more && database_next(&rows, e))
+        list->more = !copy_fact(list, rows.row) || list->count == FACT_READ_MAX;
+    return database_end(&rows);
 }
 
-static void on_read(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_read(const struct err *failed, void *ctx) {
     struct fact_list *list = ctx;
-    (void)task;
     list->on_done(list, failed, list->ctx);
 }
 
 void fact_read(struct store *store, struct loop *home, struct fact_list *list) {
-    list->task = (struct store_task){
-        .reads_only = true, .fn = read_facts, .home = home, .on_done = on_read, .ctx = list};
-    store_run(store, &list->task);
+    list->task = (struct store_task){.reads_only = true, .fn = read_facts, .on_done = on_read};
+    store_run(store, home, &list->task, list);
 }
 
 void fact_list_done(struct fact_list *list) {

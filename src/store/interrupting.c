@@ -1,10 +1,10 @@
 #include "store/interrupting.h"
 
 #include "base/arena.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "store/changes.h"
 #include "store/kept.h"
+#include "store/single.h"
 #include "wire/hex.h"
 
 #include <inttypes.h>
@@ -18,8 +18,7 @@
 struct interrupting_ask {
     struct store_task task;
     int64_t replica;
-    struct buf key, bytes; /* of a wish */
-    struct arena *arena;   /* of what was read */
+    struct arena *arena;
     struct interrupting *wishes;
     size_t count;
     interrupting_fn *done; /* NULL: nobody waits */
@@ -57,73 +56,41 @@ static bool read_wish(struct str bytes, struct interrupting *ret) {
     return true;
 }
 
-/* --- asking ------------------------------------------------------------------------------- */
-
-static struct interrupting_ask *interrupting_new(struct store *store) {
-    struct interrupting_ask *ask = MEM_NEW(struct interrupting_ask);
-    ask->replica = (int64_t)store_epoch(store);
-    buf_init(&ask->key, KEY_MAX_BYTES);
-    buf_init(&ask->bytes, RECORD_MAX_BYTES);
-    return ask;
-}
-
-static void on_answer(struct store_task *task, const struct err *failed, void *ctx) {
-    struct interrupting_ask *ask = ctx;
-    (void)task;
-    if (ask->done)
-        ask->done(ask->wishes, failed ? 0 : ask->count, failed, ask->ctx);
-    else if (failed)
-        log_debug("a turn's wish to take the place of others: %s", failed->text);
-    arena_free(ask->arena);
-    free(ask->wishes);
-    buf_done(&ask->key);
-    buf_done(&ask->bytes);
-    free(ask);
-}
-
-static void interrupting_run(struct store *store, struct loop *home,
-                             struct interrupting_ask *ask, const struct store_task *task) {
-    ask->task = *task;
-    ask->task.home = home;
-    ask->task.on_done = on_answer;
-    ask->task.ctx = ask;
-    store_run(store, &ask->task);
-}
-
 /* --- wishing ------------------------------------------------------------------------------ */
 
-static bool put_wish(struct database *db, void *ctx, struct err *e) {
-    const struct interrupting_ask *ask = ctx;
-    db->changed |= CHANGE_POSTED;
-    return database_run_with(db,
-                             "INSERT INTO kept(space, key, bytes) VALUES(?1, ?2, ?3)"
-                             " ON CONFLICT(space, key) DO UPDATE SET bytes = excluded.bytes",
-                             VALUES(sql_number(KEPT_INTERRUPTING),
-                                    sql_bytes(buf_str(&ask->key)),
-                                    sql_bytes(buf_str(&ask->bytes))),
-                             e);
-}
+#define LOST "a turn's wish to take the place of others"
 
 void interrupting_wish(struct store *store, struct loop *home,
                        const struct interrupting *wish) {
-    struct interrupting_ask *ask = interrupting_new(store);
-    write_key(&ask->key, ask->replica, &wish->lease);
-    write_wish(&ask->bytes, wish);
-    interrupting_run(store, home, ask, &(struct store_task){.light = true, .fn = put_wish});
-}
-
-static bool remove_wish(struct database *db, void *ctx, struct err *e) {
-    const struct interrupting_ask *ask = ctx;
-    return database_run_with(
-        db, "DELETE FROM kept WHERE space = ?1 AND key = ?2",
-        VALUES(sql_number(KEPT_INTERRUPTING), sql_bytes(buf_str(&ask->key))), e);
+    struct buf key, bytes;
+    buf_init(&key, KEY_MAX_BYTES);
+    buf_init(&bytes, RECORD_MAX_BYTES);
+    write_key(&key, (int64_t)store_epoch(store), &wish->lease);
+    write_wish(&bytes, wish);
+    store_run_single(store, home,
+                     &(struct store_single){.sql = KEPT_PUT,
+                                            .values = VALUES(sql_number(KEPT_INTERRUPTING),
+                                                             sql_bytes(buf_str(&key)),
+                                                             sql_bytes(buf_str(&bytes))),
+                                            .changed = CHANGE_POSTED,
+                                            .light = true,
+                                            .lost = LOST});
+    buf_done(&key);
+    buf_done(&bytes);
 }
 
 void interrupting_end(struct store *store, struct loop *home, const struct lease_key *lease) {
-    struct interrupting_ask *ask = interrupting_new(store);
-    write_key(&ask->key, ask->replica, lease);
-    interrupting_run(store, home, ask,
-                     &(struct store_task){.light = true, .insists = true, .fn = remove_wish});
+    struct buf key;
+    buf_init(&key, KEY_MAX_BYTES);
+    write_key(&key, (int64_t)store_epoch(store), lease);
+    store_run_single(store, home,
+                     &(struct store_single){.sql = KEPT_REMOVE,
+                                            .values = VALUES(sql_number(KEPT_INTERRUPTING),
+                                                             sql_bytes(buf_str(&key))),
+                                            .light = true,
+                                            .insists = true,
+                                            .lost = LOST});
+    buf_done(&key);
 }
 
 /* --- reading ------------------------------------------------------------------------------ */
@@ -140,8 +107,6 @@ static bool take_wish(struct interrupting_ask *ask, struct prepared *row) {
 
 static bool run_read(struct database *db, void *ctx, struct err *e) {
     struct interrupting_ask *ask = ctx;
-    struct prepared *rows = NULL;
-    bool row = false;
     char own[32], past_own[32];
     snprintf(own, sizeof(own), "%" PRId64 "-", ask->replica);
     snprintf(past_own, sizeof(past_own), "%" PRId64 ".", ask->replica); /* what follows '-' */
@@ -149,24 +114,31 @@ static bool run_read(struct database *db, void *ctx, struct err *e) {
     ask->arena = arena_new(INTERRUPTING_MAX * RECORD_MAX_BYTES);
     ask->wishes = mem_resize(ask->wishes, INTERRUPTING_MAX * sizeof(*ask->wishes));
     ask->count = 0;
-    bool ok = database_ask(db, read_wishes,
-                           VALUES(sql_number(KEPT_INTERRUPTING), sql_bytes(str_from(own)),
-                                  sql_bytes(str_from(past_own)), sql_number(INTERRUPTING_MAX)),
-                           &rows, e);
-    while (ok && (ok = database_row(db, rows, &row, e)) && row) {
-        if (!take_wish(ask, rows)) break;
-    }
-    database_finalize(rows);
-    return ok;
+    struct database_rows rows =
+        database_ask(db, read_wishes,
+                     VALUES(sql_number(KEPT_INTERRUPTING), sql_bytes(str_from(own)),
+                            sql_bytes(str_from(past_own)), sql_number(INTERRUPTING_MAX)),
+                     e);
+    while (database_next(&rows, e) && take_wish(ask, rows.row)) continue;
+    return database_end(&rows);
+}
+
+static void on_read(const struct err *failed, void *ctx) {
+    struct interrupting_ask *ask = ctx;
+    if (ask->done) ask->done(ask->wishes, failed ? 0 : ask->count, failed, ask->ctx);
+    arena_free(ask->arena);
+    free(ask->wishes);
+    free(ask);
 }
 
 struct interrupting_ask *interrupting_read(struct store *store, struct loop *home,
                                            interrupting_fn *done, void *ctx) {
-    struct interrupting_ask *ask = interrupting_new(store);
+    struct interrupting_ask *ask = MEM_NEW(struct interrupting_ask);
+    ask->replica = (int64_t)store_epoch(store);
     ask->done = done;
     ask->ctx = ctx;
-    interrupting_run(store, home, ask,
-                     &(struct store_task){.reads_only = true, .fn = run_read});
+    ask->task = (struct store_task){.reads_only = true, .fn = run_read, .on_done = on_read};
+    store_run(store, home, &ask->task, ask);
     return ask;
 }
 

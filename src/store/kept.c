@@ -49,11 +49,8 @@ static bool write_record(struct database *db, struct prepared *put, struct prepa
 static bool run_write(struct database *db, void *ctx, struct err *e) {
     const struct kept_ask *ask = ctx;
     struct prepared *put = NULL, *remove = NULL;
-    bool ok = database_prepare(db,
-                               "INSERT INTO kept(space, key, bytes) VALUES(?, ?, ?)"
-                               " ON CONFLICT(space, key) DO UPDATE SET bytes = excluded.bytes",
-                               &put, e) &&
-              database_prepare(db, "DELETE FROM kept WHERE space = ? AND key = ?", &remove, e);
+    bool ok = database_prepare(db, KEPT_PUT, &put, e) &&
+              database_prepare(db, KEPT_REMOVE, &remove, e);
     for (size_t i = 0; ok && i < ask->count; i++)
         ok = write_record(db, put, remove, &ask->records[i], e);
     database_finalize(put);
@@ -61,9 +58,8 @@ static bool run_write(struct database *db, void *ctx, struct err *e) {
     return ok;
 }
 
-static void on_written(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_written(const struct err *failed, void *ctx) {
     struct kept_ask *ask = ctx;
-    (void)task;
     if (ask->done) {
         ask->done(NULL, 0, failed, ask->ctx);
     } else if (failed) {
@@ -85,9 +81,8 @@ struct kept_ask *kept_write_start(struct store *store, struct loop *loop,
         assert(fits); /* records are small */
         (void)fits;
     }
-    ask->task =
-        (struct store_task){.fn = run_write, .home = loop, .on_done = on_written, .ctx = ask};
-    store_run(store, &ask->task);
+    ask->task = (struct store_task){.fn = run_write, .on_done = on_written};
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
@@ -108,43 +103,38 @@ static bool take_row(struct kept_ask *ask, struct prepared *row, struct err *e) 
     return true;
 }
 
-static bool ask_for_rows(struct database *db, const struct kept_ask *ask, struct prepared **ret,
-                         struct err *e) {
+static struct database_rows ask_for_rows(struct database *db, const struct kept_ask *ask,
+                                         struct err *e) {
     if (!ask->upto.len)
         return database_ask(db,
                             "SELECT space, key, bytes FROM kept WHERE space BETWEEN ? AND ?"
                             " ORDER BY space, key",
-                            VALUES(sql_number(ask->first), sql_number(ask->last)), ret, e);
+                            VALUES(sql_number(ask->first), sql_number(ask->last)), e);
     return database_ask(
         db,
         "SELECT space, key, bytes FROM kept WHERE space = ? AND key >= ? AND key < ?"
         " ORDER BY key",
-        VALUES(sql_number(ask->first), sql_bytes(ask->from), sql_bytes(ask->upto)), ret, e);
+        VALUES(sql_number(ask->first), sql_bytes(ask->from), sql_bytes(ask->upto)), e);
 }
 
 static bool run_read(struct database *db, void *ctx, struct err *e) {
     struct kept_ask *ask = ctx;
-    struct prepared *rows = NULL;
-    bool row = false;
+    struct database_rows rows = ask_for_rows(db, ask, e);
     ask->count = 0;
-    bool ok = ask_for_rows(db, ask, &rows, e);
-    while (ok && (ok = database_row(db, rows, &row, e)) && row) ok = take_row(ask, rows, e);
-    database_finalize(rows);
-    return ok;
+    while (database_next(&rows, e)) rows.ok = take_row(ask, rows.row, e);
+    return database_end(&rows);
 }
 
-static void on_read(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_read(const struct err *failed, void *ctx) {
     struct kept_ask *ask = ctx;
-    (void)task;
     if (ask->done) ask->done(ask->records, failed ? 0 : ask->count, failed, ask->ctx);
     ask_free(ask);
 }
 
 static struct kept_ask *read_start(struct store *store, struct loop *loop,
                                    struct kept_ask *ask) {
-    ask->task = (struct store_task){
-        .reads_only = true, .fn = run_read, .home = loop, .on_done = on_read, .ctx = ask};
-    store_run(store, &ask->task);
+    ask->task = (struct store_task){.reads_only = true, .fn = run_read, .on_done = on_read};
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 

@@ -26,6 +26,12 @@ enum kept_space {
 
 #define KEPT_READ_MAX_BYTES (128 * MIB) /* 4,096 webhooks of 21 KiB and their marks */
 
+/* SQL of the table. Values: space, key, bytes. */
+#define KEPT_PUT                                                                               \
+    "INSERT INTO kept(space, key, bytes) VALUES(?1, ?2, ?3)"                                   \
+    " ON CONFLICT(space, key) DO UPDATE SET bytes = excluded.bytes"
+#define KEPT_REMOVE "DELETE FROM kept WHERE space = ?1 AND key = ?2"
+
 struct kept_record {
     enum kept_space space;
     struct str key, bytes;

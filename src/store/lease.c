@@ -1,12 +1,10 @@
 #include "store/lease.h"
 
-#include "base/mem.h"
 #include "store/changes.h"
-#include "store/core_replica.h"
+#include "store/single.h"
 
 #include <nettle/sha2.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* --- keys --------------------------------------------------------------------------------- */
 
@@ -44,14 +42,11 @@ static const char who[] =
     "SELECT name FROM lease JOIN replica ON replica.id = abs(lease.holder) WHERE key = ?1";
 
 static bool find_holder(struct database *db, struct lease_request *request, struct err *e) {
-    struct prepared *statement = NULL;
-    bool row = false,
-         ok = database_first(db, who, VALUES(sql_bytes(key_of(request))), &statement, &row, e);
-    if (ok && row)
+    struct database_rows rows = database_ask(db, who, VALUES(sql_bytes(key_of(request))), e);
+    if (database_next(&rows, e))
         snprintf(request->holder, sizeof(request->holder), STR_FMT,
-                 STR_ARG(database_bytes(statement, 0)));
-    database_finalize(statement);
-    return ok;
+                 STR_ARG(database_bytes(rows.row, 0)));
+    return database_end(&rows);
 }
 
 static bool take_lease(struct database *db, void *ctx, struct err *e) {
@@ -65,46 +60,34 @@ static bool take_lease(struct database *db, void *ctx, struct err *e) {
     return ok && (request->held || find_holder(db, request, e));
 }
 
-static void on_asked(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_asked(const struct err *failed, void *ctx) {
     struct lease_request *request = ctx;
-    (void)task;
     request->on_done(request, failed, request->ctx);
 }
 
 void lease_ask(struct store *store, struct loop *home, struct lease_request *request) {
     request->replica = (int64_t)store_epoch(store);
-    request->task = (struct store_task){.light = true,
-                                        .takes = true,
-                                        .fn = take_lease,
-                                        .home = home,
-                                        .on_done = on_asked,
-                                        .ctx = request};
-    store_run(store, &request->task);
+    request->task = (struct store_task){
+        .light = true, .takes = true, .fn = take_lease, .on_done = on_asked};
+    store_run(store, home, &request->task, request);
 }
 
-static const char is_ours[] = "SELECT count(*) FROM lease WHERE key = ?1 AND holder = ?2";
+static const char is_ours[] = "SELECT 1 FROM lease WHERE key = ?1 AND holder = ?2";
 
 static bool look_at_lease(struct database *db, void *ctx, struct err *e) {
     struct lease_request *request = ctx;
-    struct prepared *statement = NULL;
-    bool row = false,
-         ok = database_first(db, is_ours,
-                             VALUES(sql_bytes(key_of(request)), sql_number(request->replica)),
-                             &statement, &row, e);
-    request->held = ok && row && database_number_of(statement, 0) == 1;
     request->holder[0] = '\0';
-    database_finalize(statement);
-    return ok && (request->held || find_holder(db, request, e));
+    return database_has(db, is_ours,
+                        VALUES(sql_bytes(key_of(request)), sql_number(request->replica)),
+                        &request->held, e) &&
+           (request->held || find_holder(db, request, e));
 }
 
 void lease_look(struct store *store, struct loop *home, struct lease_request *request) {
     request->replica = (int64_t)store_epoch(store);
-    request->task = (struct store_task){.reads_only = true,
-                                        .fn = look_at_lease,
-                                        .home = home,
-                                        .on_done = on_asked,
-                                        .ctx = request};
-    store_run(store, &request->task);
+    request->task =
+        (struct store_task){.reads_only = true, .fn = look_at_lease, .on_done = on_asked};
+    store_run(store, home, &request->task, request);
 }
 
 /* --- giving back -------------------------------------------------------------------------- */
@@ -113,30 +96,14 @@ uint64_t lease_change(const struct lease_key *key) {
     return CHANGE_FREED | change_name(str_of(key->bytes, sizeof(key->bytes)));
 }
 
-static bool give_lease(struct database *db, void *ctx, struct err *e) {
-    struct lease_request *request = ctx;
-    bool ok =
-        database_run_with(db, "DELETE FROM lease WHERE key = ?1 AND holder = ?2",
-                          VALUES(sql_bytes(key_of(request)), sql_number(request->replica)), e);
-    db->changed = change_join(db->changed, lease_change(&request->key));
-    return ok;
-}
-
-/* The store was closed before: what this replica has is free when it ends. */
-static void on_given(struct store_task *task, const struct err *failed, void *ctx) {
-    (void)task, (void)failed;
-    free(ctx);
-}
-
+/* A failure says that the store was closed before: what this replica has is free when it ends. */
 void lease_give_back(struct store *store, struct loop *home, const struct lease_key *key) {
-    struct lease_request *request = MEM_NEW(struct lease_request);
-    request->key = *key;
-    request->replica = (int64_t)store_epoch(store);
-    request->task = (struct store_task){.light = true,
-                                        .insists = true,
-                                        .fn = give_lease,
-                                        .home = home,
-                                        .on_done = on_given,
-                                        .ctx = request};
-    store_run(store, &request->task);
+    store_run_single(
+        store, home,
+        &(struct store_single){.sql = "DELETE FROM lease WHERE key = ?1 AND holder = ?2",
+                               .values = VALUES(sql_bytes(str_of(key->bytes, LEASE_KEY_BYTES)),
+                                                sql_number((int64_t)store_epoch(store))),
+                               .changed = lease_change(key),
+                               .light = true,
+                               .insists = true});
 }

@@ -74,9 +74,8 @@ struct memory_ask {
     void *ctx;
 };
 
-static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_done(const struct err *failed, void *ctx) {
     struct memory_ask *ask = ctx;
-    (void)task;
     if (ask->done) ask->done(&ask->answer, failed, ask->ctx);
     arena_free(ask->asked);
     arena_free(ask->texts);
@@ -96,10 +95,10 @@ static struct str store_memory_keep(struct memory_ask *ask, struct str text) {
     return kept;
 }
 
-static struct memory_ask *ask_new(struct loop *loop, memory_done_fn *done, void *ctx,
+static struct memory_ask *ask_new(memory_done_fn *done, void *ctx,
                                   bool (*fn)(struct database *, void *, struct err *)) {
     struct memory_ask *ask = MEM_NEW(struct memory_ask);
-    ask->task = (struct store_task){.fn = fn, .home = loop, .on_done = on_done, .ctx = ask};
+    ask->task = (struct store_task){.fn = fn, .on_done = on_done};
     ask->asked = arena_new(MEMORY_CONTENT_MAX_BYTES + 8 * KIB);
     ask->done = done;
     ask->ctx = ctx;
@@ -247,7 +246,7 @@ end:
 struct memory_ask *memory_list_start(struct store *store, struct loop *loop,
                                      const struct memory_query *query, memory_done_fn *done,
                                      void *ctx) {
-    struct memory_ask *ask = ask_new(loop, done, ctx, run_list);
+    struct memory_ask *ask = ask_new(done, ctx, run_list);
     assert(query->workspace.len && query->limit && query->limit <= MEMORY_LIST_MAX);
     ask->task.reads_only = true;
     ask->query = *query;
@@ -255,7 +254,7 @@ struct memory_ask *memory_list_start(struct store *store, struct loop *loop,
     ask->query.category = store_memory_keep(ask, query->category);
     ask->query.words = store_memory_keep(ask, query->words);
     ask->task.search_of = ask->query.workspace;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
@@ -394,7 +393,7 @@ struct memory_ask *memory_put_start(struct store *store, struct loop *loop,
                                     struct audit_actor by, struct str workspace,
                                     const struct memory_entry *entry, memory_done_fn *done,
                                     void *ctx) {
-    struct memory_ask *ask = ask_new(loop, done, ctx, run_put);
+    struct memory_ask *ask = ask_new(done, ctx, run_put);
     assert(workspace.len && entry->key.len);
     ask->by = keep_actor(ask, by);
     ask->query.workspace = store_memory_keep(ask, workspace);
@@ -402,7 +401,7 @@ struct memory_ask *memory_put_start(struct store *store, struct loop *loop,
                                        .key = store_memory_keep(ask, entry->key),
                                        .content = store_memory_keep(ask, entry->content),
                                        .updated_us = clock_unix_us()};
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
@@ -424,11 +423,11 @@ static bool run_remove(struct database *db, void *ctx, struct err *e) {
 struct memory_ask *memory_remove_start(struct store *store, struct loop *loop,
                                        struct audit_actor by, struct str workspace,
                                        struct str key, memory_done_fn *done, void *ctx) {
-    struct memory_ask *ask = ask_new(loop, done, ctx, run_remove);
+    struct memory_ask *ask = ask_new(done, ctx, run_remove);
     assert(workspace.len && key.len);
     ask->by = keep_actor(ask, by);
     ask->query.workspace = store_memory_keep(ask, workspace);
     ask->entry.key = store_memory_keep(ask, key);
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }

@@ -1,12 +1,11 @@
 #include "store/once_reply.h"
 
-#include "base/mem.h"
 #include "base/same.h"
 #include "metrics/metrics.h"
 #include "store/changes.h"
+#include "store/single.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 static struct str key_of(const struct once_claim *claim) {
     return str_of(claim->key, sizeof(claim->key));
@@ -31,16 +30,12 @@ static void read_claim(struct prepared *statement, struct once_claim *claim) {
 }
 
 static bool look_at_claim(struct database *db, struct once_claim *claim, struct err *e) {
-    struct prepared *statement = NULL;
-    bool row = false,
-         ok = database_first(db,
-                             "SELECT print, holder, number, bytes FROM once_reply"
-                             " WHERE key = ?1",
-                             VALUES(sql_bytes(key_of(claim))), &statement, &row, e);
+    struct database_rows rows =
+        database_ask(db, "SELECT print, holder, number, bytes FROM once_reply WHERE key = ?1",
+                     VALUES(sql_bytes(key_of(claim))), e);
     claim->found = ONCE_MAKING;
-    if (ok && row) read_claim(statement, claim);
-    database_finalize(statement);
-    return ok;
+    if (database_next(&rows, e)) read_claim(rows.row, claim);
+    return database_end(&rows);
 }
 
 static const struct share_table once_replies = {
@@ -127,17 +122,15 @@ static bool put_claim(struct database *db, void *ctx, struct err *e) {
     return look_at_claim(db, claim, e);
 }
 
-static void on_claimed(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_claimed(const struct err *failed, void *ctx) {
     struct once_claim *claim = ctx;
-    (void)task;
     claim->on_done(claim, failed, claim->ctx);
 }
 
 void once_claim_start(struct store *store, struct loop *home, struct once_claim *claim) {
     claim->replica = (int64_t)store_epoch(store);
-    claim->task = (struct store_task){
-        .takes = true, .fn = put_claim, .home = home, .on_done = on_claimed, .ctx = claim};
-    store_run(store, &claim->task);
+    claim->task = (struct store_task){.takes = true, .fn = put_claim, .on_done = on_claimed};
+    store_run(store, home, &claim->task, claim);
 }
 
 uint64_t once_reply_change(const uint8_t key[ONCE_REPLY_KEY_BYTES]) {
@@ -158,83 +151,54 @@ struct kept_reply kept_reply_of(const struct once_claim *claim, struct str reply
 
 #define ITS " WHERE key = ?1 AND holder = ?2 AND number = ?3 AND bytes IS NULL"
 
+/* The values of ITS; it has the key of `made`. */
+#define VALUES_OF_ITS(made)                                                                    \
+    sql_bytes(key_made(made)), sql_number((made)->replica), sql_number((made)->number)
+
+static const char keep[] = "UPDATE once_reply SET bytes = ?4, until_ms = ?5, size = ?6" ITS;
+
+#define VALUES_TO_KEEP(made)                                                                   \
+    VALUES(VALUES_OF_ITS(made), sql_bytes((made)->reply), sql_number((made)->until_ms),        \
+           sql_number((int64_t)(made)->reply.len))
+
+static struct str key_made(const struct kept_reply *made) {
+    return str_of(made->key, sizeof(made->key));
+}
+
 bool once_reply_put(struct database *db, const struct kept_reply *made, struct err *e) {
     if (!made) return true;
     db->changed = change_join(db->changed, once_reply_change(made->key));
-    return database_run_with(
-        db, "UPDATE once_reply SET bytes = ?4, until_ms = ?5, size = ?6" ITS,
-        VALUES(sql_bytes(str_of(made->key, sizeof(made->key))), sql_number(made->replica),
-               sql_number(made->number), sql_bytes(made->reply), sql_number(made->until_ms),
-               sql_number((int64_t)made->reply.len)),
-        e);
-}
-
-struct once_end {
-    struct store_task task;
-    struct kept_reply made;
-    struct buf reply;
-    once_kept_fn *kept; /* NULL: the key is to be free */
-    void *ctx;
-};
-
-static bool end_claim(struct database *db, void *ctx, struct err *e) {
-    const struct once_end *end = ctx;
-    if (end->kept) return once_reply_put(db, &end->made, e);
-    db->changed = change_join(db->changed, once_reply_change(end->made.key));
-    return database_run_with(db, "DELETE FROM once_reply" ITS,
-                             VALUES(sql_bytes(str_of(end->made.key, sizeof(end->made.key))),
-                                    sql_number(end->made.replica),
-                                    sql_number(end->made.number)),
-                             e);
-}
-
-/* The store was closed before: the row goes with this replica. */
-static void on_ended(struct store_task *task, const struct err *failed, void *ctx) {
-    struct once_end *end = ctx;
-    (void)task;
-    if (end->kept) end->kept(failed, end->ctx);
-    buf_done(&end->reply);
-    free(end);
-}
-
-static bool forget(struct database *db, void *ctx, struct err *e) {
-    const struct once_end *end = ctx;
-    return database_run_with(db, "DELETE FROM once_reply WHERE key = ?1 AND bytes = ?2",
-                             VALUES(sql_bytes(str_of(end->made.key, sizeof(end->made.key))),
-                                    sql_bytes(end->made.reply)),
-                             e);
-}
-
-static void end_start(struct store *store, struct loop *home, const struct kept_reply *made,
-                      bool (*fn)(struct database *db, void *ctx, struct err *e),
-                      once_kept_fn *kept, void *ctx) {
-    struct once_end *end = MEM_NEW(struct once_end);
-    end->made = *made;
-    end->kept = kept;
-    end->ctx = ctx;
-    buf_init(&end->reply, ONCE_REPLY_MAX_BYTES);
-    bool fits = buf_append(&end->reply, made->reply);
-    assert(fits); /* a message of ours is no longer */
-    (void)fits;
-    end->made.reply = buf_str(&end->reply);
-    end->task = (struct store_task){
-        .insists = true, .fn = fn, .home = home, .on_done = on_ended, .ctx = end};
-    store_run(store, &end->task);
+    return database_run_with(db, keep, VALUES_TO_KEEP(made), e);
 }
 
 void once_reply_keep(struct store *store, struct loop *home, const struct kept_reply *made,
                      once_kept_fn *kept, void *ctx) {
-    end_start(store, home, made, end_claim, kept, ctx);
+    assert(made->reply.len <= ONCE_REPLY_MAX_BYTES);
+    store_run_single(store, home,
+                     &(struct store_single){.sql = keep,
+                                            .values = VALUES_TO_KEEP(made),
+                                            .changed = once_reply_change(made->key),
+                                            .insists = true,
+                                            .done = kept,
+                                            .ctx = ctx});
 }
 
+/* A failure says that the store was closed before: the row goes with this replica. */
 void once_reply_drop(struct store *store, struct loop *home, const struct once_claim *claim) {
     const struct kept_reply made = kept_reply_of(claim, STR_EMPTY, 0);
-    end_start(store, home, &made, end_claim, NULL, NULL);
+    store_run_single(store, home,
+                     &(struct store_single){.sql = "DELETE FROM once_reply" ITS,
+                                            .values = VALUES(VALUES_OF_ITS(&made)),
+                                            .changed = once_reply_change(made.key),
+                                            .insists = true});
 }
 
 void once_reply_forget(struct store *store, struct loop *home,
                        const uint8_t key[ONCE_REPLY_KEY_BYTES], struct str reply) {
-    struct kept_reply made = {.reply = reply};
-    memcpy(made.key, key, sizeof(made.key));
-    end_start(store, home, &made, forget, NULL, NULL);
+    store_run_single(
+        store, home,
+        &(struct store_single){
+            .sql = "DELETE FROM once_reply WHERE key = ?1 AND bytes = ?2",
+            .values = VALUES(sql_bytes(str_of(key, ONCE_REPLY_KEY_BYTES)), sql_bytes(reply)),
+            .insists = true});
 }

@@ -70,9 +70,11 @@ static bool refuse_task(const struct store *store, struct store_task *task) {
     return true;
 }
 
-void store_run(struct store *store, struct store_task *task) {
-    assert(store->magic == STORE_MAGIC && task->home && task->fn && task->on_done);
+void store_run(struct store *store, struct loop *home, struct store_task *task, void *ctx) {
+    assert(store->magic == STORE_MAGIC && home && task->fn && task->on_done);
     task->next = NULL;
+    task->home = home;
+    task->ctx = ctx;
     task->failed.code = ERR_NONE;
     task->counted = task->insists ? &store->insisting : NULL;
     if (refuse_task(store, task)) return;

@@ -44,7 +44,7 @@ struct reader *reader_new(struct str path) {
 
 static void tell_done(void *ctx) {
     struct reader_task *task = ctx;
-    task->on_done(task, task->failed.code ? &task->failed : NULL, task->ctx);
+    task->on_done(task->failed.code ? &task->failed : NULL, task->ctx);
 }
 
 static void answer(struct reader_task *task) {

@@ -24,7 +24,7 @@
 
 struct reader;
 struct reader_task;
-typedef void reader_done_fn(struct reader_task *task, const struct err *failed, void *ctx);
+typedef void reader_done_fn(const struct err *failed, void *ctx);
 
 /* The caller keeps the task until on_done has run on `home`. */
 struct reader_task {

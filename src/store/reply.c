@@ -46,7 +46,7 @@ void reply_loads(struct store_load *loads) {
 
 static void tell_done(void *ctx) {
     struct store_task *task = ctx;
-    task->on_done(task, task->failed.code ? &task->failed : NULL, task->ctx);
+    task->on_done(task->failed.code ? &task->failed : NULL, task->ctx);
 }
 
 void reply_tasks(struct store_task *tasks) {

@@ -20,19 +20,14 @@ static bool release(struct database *db, void *ctx, struct err *e) {
     return true;
 }
 
-static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
-    (void)task, (void)failed;
+static void on_done(const struct err *failed, void *ctx) {
+    (void)failed;
     free(ctx);
 }
 
 void store_rest(struct store *store, struct loop *home, task_fn *fn, void *ctx) {
     struct rest *rest = MEM_NEW(struct rest);
-    *rest = (struct rest){.task = {.reads_only = true,
-                                   .fn = release,
-                                   .home = home,
-                                   .on_done = on_done,
-                                   .ctx = rest},
-                          .fn = fn,
-                          .ctx = ctx};
-    store_run(store, &rest->task);
+    *rest = (struct rest){
+        .task = {.reads_only = true, .fn = release, .on_done = on_done}, .fn = fn, .ctx = ctx};
+    store_run(store, home, &rest->task, rest);
 }

@@ -22,9 +22,8 @@ struct run_list_ask {
     void *ctx;
 };
 
-static void run_list_done(struct store_task *task, const struct err *failed, void *ctx) {
+static void run_list_done(const struct err *failed, void *ctx) {
     struct run_list_ask *ask = ctx;
-    (void)task;
     if (ask->done) ask->done(&ask->page, failed, ask->ctx);
     arena_free(ask->asked);
     arena_free(ask->arena);
@@ -62,40 +61,33 @@ static bool take_run(struct run_list_ask *ask, struct prepared *row) {
 }
 
 /* A page ends when it is full or enough rows were scanned. The next page continues there. */
-static bool walk_runs(struct run_list_ask *ask, struct database *db, struct prepared *list,
-                      struct err *e) {
-    bool row, ok;
+static void walk_runs(struct run_list_ask *ask, struct database_rows *list, struct err *e) {
     size_t looked = 0;
-    while ((ok = database_row(db, list, &row, e)) && row) {
+    while (database_next(list, e)) {
         bool full = ask->page.count == ask->filter.limit || looked == RUN_LIST_LOOK_MAX;
-        if (full || (is_wanted(&ask->filter, list) && !take_run(ask, list))) return true;
-        ask->page.next = (uint64_t)database_number_of(list, ID);
+        if (full || (is_wanted(&ask->filter, list->row) && !take_run(ask, list->row))) return;
+        ask->page.next = (uint64_t)database_number_of(list->row, ID);
         looked++;
     }
     ask->page.next = 0;
-    return ok;
 }
 
 static bool run_list_run(struct database *db, void *ctx, struct err *e) {
     struct run_list_ask *ask = ctx;
-    struct prepared *list = NULL;
     arena_free(ask->arena);
     ask->arena = arena_new(TEXT_MAX_BYTES);
     ask->page = (struct run_list_page){.runs = ask->runs};
-    bool ok = database_prepare(db,
-                               "SELECT run.id, parent, state, started_ms, ended_ms, contract,"
-                               " workspace, user, name FROM run"
-                               " LEFT JOIN session ON session.id = run.session"
-                               " WHERE run.id < ? ORDER BY run.id DESC LIMIT ?",
-                               &list, e);
-    if (ok) {
-        database_bind_number(list, 1,
-                             ask->filter.before ? (int64_t)ask->filter.before : INT64_MAX);
-        database_bind_number(list, 2, RUN_LIST_LOOK_MAX + 1); /* PostgreSQL sends all at once */
-        ok = walk_runs(ask, db, list, e);
-    }
-    database_finalize(list);
-    return ok;
+    struct database_rows list = database_ask(
+        db,
+        "SELECT run.id, parent, state, started_ms, ended_ms, contract,"
+        " workspace, user, name FROM run"
+        " LEFT JOIN session ON session.id = run.session"
+        " WHERE run.id < ? ORDER BY run.id DESC LIMIT ?",
+        VALUES(sql_number(ask->filter.before ? (int64_t)ask->filter.before : INT64_MAX),
+               sql_number(RUN_LIST_LOOK_MAX + 1)), /* PostgreSQL sends all at once */
+        e);
+    walk_runs(ask, &list, e);
+    return database_end(&list);
 }
 
 static void keep_filter(struct run_list_ask *ask, const struct run_list_filter *filter) {
@@ -119,12 +111,8 @@ struct run_list_ask *run_list_start(struct store *store, struct loop *loop,
     *ask = (struct run_list_ask){.done = done, .ctx = ctx};
     keep_filter(ask, filter);
     ask->runs = mem_zero(filter->limit, sizeof(*ask->runs));
-    ask->task = (struct store_task){.fn = run_list_run,
-                                    .reads_only = true,
-                                    .needs_tables = true,
-                                    .home = loop,
-                                    .on_done = run_list_done,
-                                    .ctx = ask};
-    store_run(store, &ask->task);
+    ask->task = (struct store_task){
+        .fn = run_list_run, .reads_only = true, .needs_tables = true, .on_done = run_list_done};
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }

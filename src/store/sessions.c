@@ -23,9 +23,8 @@ struct sessions_ask {
     void *ctx;
 };
 
-static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_done(const struct err *failed, void *ctx) {
     struct sessions_ask *ask = ctx;
-    (void)task;
     ask->answer.runs = ask->runs.ids;
     ask->answer.run_count = ask->runs.count;
     if (ask->done) ask->done(&ask->answer, failed, ask->ctx);
@@ -47,8 +46,8 @@ static struct str store_sessions_keep(struct buf *into, struct str text) {
     return str_of(into->at + at, text.len);
 }
 
-static struct sessions_ask *ask_new(struct loop *loop, struct str workspace, struct str user,
-                                    struct str session, sessions_done_fn *done, void *ctx) {
+static struct sessions_ask *ask_new(struct str workspace, struct str user, struct str session,
+                                    sessions_done_fn *done, void *ctx) {
     struct sessions_ask *ask = MEM_NEW(struct sessions_ask);
     size_t len = workspace.len + user.len + session.len + 1;
     buf_init(&ask->asked, len);
@@ -58,8 +57,7 @@ static struct sessions_ask *ask_new(struct loop *loop, struct str workspace, str
     ask->workspace = store_sessions_keep(&ask->asked, workspace);
     ask->user = store_sessions_keep(&ask->asked, user);
     ask->session = store_sessions_keep(&ask->asked, session);
-    ask->task =
-        (struct store_task){.needs_tables = true, .home = loop, .on_done = on_done, .ctx = ask};
+    ask->task = (struct store_task){.needs_tables = true, .on_done = on_done};
     ask->done = done;
     ask->ctx = ctx;
     return ask;
@@ -89,50 +87,43 @@ static bool take_session(struct sessions_ask *ask, struct prepared *row) {
 }
 
 /* A page ends when it is full or enough rows were scanned. The next page continues there. */
-static bool walk_sessions(struct sessions_ask *ask, struct database *db, struct prepared *list,
-                          struct err *e) {
-    bool row, ok;
+static void walk_sessions(struct sessions_ask *ask, struct database_rows *list, struct err *e) {
     size_t looked = 0;
-    while ((ok = database_row(db, list, &row, e)) && row) {
+    while (database_next(list, e)) {
         bool full = ask->answer.count == ask->filter.limit || looked == SESSIONS_LOOK_MAX;
-        if (full || (is_wanted(ask, list) && !take_session(ask, list))) return true;
-        ask->answer.next = database_number_of(list, 0);
+        if (full || (is_wanted(ask, list->row) && !take_session(ask, list->row))) return;
+        ask->answer.next = database_number_of(list->row, 0);
         looked++;
     }
     ask->answer.next = 0;
-    return ok;
 }
 
 static bool run_list(struct database *db, void *ctx, struct err *e) {
     struct sessions_ask *ask = ctx;
-    struct prepared *list = NULL;
     arena_free(ask->arena);
     ask->arena = arena_new(TEXT_MAX_BYTES);
     ask->answer = (struct sessions_answer){.sessions = ask->sessions};
-    bool ok =
-        database_ask(db,
-                     "SELECT session.id, workspace, user, name, newest_run, state,"
-                     " started_ms, ended_ms FROM session"
-                     " LEFT JOIN run ON run.id = newest_run"
-                     " WHERE session.id < ? ORDER BY session.id DESC",
-                     VALUES(sql_number(ask->filter.before ? ask->filter.before : INT64_MAX)),
-                     &list, e) &&
-        walk_sessions(ask, db, list, e);
-    database_finalize(list);
-    return ok;
+    struct database_rows list = database_ask(
+        db,
+        "SELECT session.id, workspace, user, name, newest_run, state,"
+        " started_ms, ended_ms FROM session"
+        " LEFT JOIN run ON run.id = newest_run"
+        " WHERE session.id < ? ORDER BY session.id DESC",
+        VALUES(sql_number(ask->filter.before ? ask->filter.before : INT64_MAX)), e);
+    walk_sessions(ask, &list, e);
+    return database_end(&list);
 }
 
 struct sessions_ask *sessions_list_start(struct store *store, struct loop *loop,
                                          const struct sessions_filter *filter,
                                          sessions_done_fn *done, void *ctx) {
     assert(filter->limit > 0 && filter->limit <= SESSIONS_LIST_MAX);
-    struct sessions_ask *ask =
-        ask_new(loop, filter->workspace, filter->user, STR_EMPTY, done, ctx);
+    struct sessions_ask *ask = ask_new(filter->workspace, filter->user, STR_EMPTY, done, ctx);
     ask->filter = *filter;
     ask->sessions = mem_zero(filter->limit, sizeof(*ask->sessions));
     ask->task.fn = run_list;
     ask->task.reads_only = true;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
@@ -169,10 +160,10 @@ struct sessions_ask *sessions_runs_start(struct store *store, struct loop *loop,
                                          struct str workspace, struct str user,
                                          struct str session, sessions_done_fn *done,
                                          void *ctx) {
-    struct sessions_ask *ask = ask_new(loop, workspace, user, session, done, ctx);
+    struct sessions_ask *ask = ask_new(workspace, user, session, done, ctx);
     ask->task.fn = run_runs;
     ask->task.reads_only = true;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
@@ -180,9 +171,9 @@ struct sessions_ask *sessions_erase_start(struct store *store, struct loop *loop
                                           struct str workspace, struct str user,
                                           struct str session, sessions_done_fn *done,
                                           void *ctx) {
-    struct sessions_ask *ask = ask_new(loop, workspace, user, session, done, ctx);
+    struct sessions_ask *ask = ask_new(workspace, user, session, done, ctx);
     ask->task.fn = run_erase;
     ask->task.purges = true;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }

@@ -20,17 +20,14 @@ static const struct {
 static bool share_sum(struct database *db, const char *sql, size_t count,
                       const struct share_owner *owner, int64_t unix_ms, int64_t *ret_rows,
                       int64_t *ret_bytes, struct err *e) {
-    struct prepared *statement = NULL;
     const struct sql_value values[] = {sql_number(unix_ms), sql_bytes(owner->caller),
                                        sql_bytes(owner->app)};
-    bool row = false,
-         ok = database_first(db, sql, (struct sql_values){values, count}, &statement, &row, e);
-    if (ok && row) {
-        *ret_rows = database_number_of(statement, 0);
-        *ret_bytes = database_number_of(statement, 1);
+    struct database_rows rows = database_ask(db, sql, (struct sql_values){values, count}, e);
+    if (database_next(&rows, e)) {
+        *ret_rows = database_number_of(rows.row, 0);
+        *ret_bytes = database_number_of(rows.row, 1);
     }
-    database_finalize(statement);
-    return ok;
+    return database_end(&rows);
 }
 
 bool share_look(struct database *db, const struct share_table *table,

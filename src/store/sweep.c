@@ -43,23 +43,21 @@ struct sweep {
 
 static bool sweep_look(struct database *db, void *ctx, struct err *e) {
     struct sweep_ask *ask = ctx;
-    struct prepared *list = NULL;
-    bool row = false;
     arena_free(ask->arena);
     ask->arena = arena_new(ROWS_TEXT_BYTES);
     ask->count = 0;
-    bool ok = database_ask(db,
-                           "SELECT object, flags FROM object_doomed WHERE due_ms <= ?"
-                           " ORDER BY due_ms LIMIT 32",
-                           VALUES(sql_number(ask->now_ms)), &list, e);
-    while (ok && (ok = database_row(db, list, &row, e)) && row && ask->count < ROWS_MAX) {
+    struct database_rows list =
+        database_ask(db,
+                     "SELECT object, flags FROM object_doomed WHERE due_ms <= ?"
+                     " ORDER BY due_ms LIMIT ?",
+                     VALUES(sql_number(ask->now_ms), sql_number(ROWS_MAX)), e);
+    while (database_next(&list, e)) {
         struct doomed_row *to = &ask->rows[ask->count++];
-        *to = (struct doomed_row){.flags = database_number_of(list, 1)};
-        if (!arena_str(ask->arena, database_bytes(list, 0), &to->object))
-            ok = err_set(e, ERR_TOO_LARGE, "the names of objects are too long");
+        *to = (struct doomed_row){.flags = database_number_of(list.row, 1)};
+        list.ok = arena_str(ask->arena, database_bytes(list.row, 0), &to->object) ||
+                  err_set(e, ERR_TOO_LARGE, "the names of objects are too long");
     }
-    database_finalize(list);
-    return ok;
+    return database_end(&list);
 }
 
 static bool sweep_forget(struct database *db, void *ctx, struct err *e) {
@@ -90,11 +88,10 @@ static void sweep_rest(struct sweep *sweep) {
     timer_start(&sweep->timer, sweep->period_ms);
 }
 
-static void on_forgotten(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_forgotten(const struct err *failed, void *ctx) {
     struct sweep_ask *ask = ctx;
     struct sweep *sweep = ask->sweep;
     size_t gone = 0;
-    (void)task;
     if (!sweep) {
         ask_free(ask);
         return;
@@ -130,13 +127,12 @@ static void delete_next(struct sweep *sweep) {
     ask->task.fn = sweep_forget;
     ask->task.reads_only = false;
     ask->task.on_done = on_forgotten;
-    store_run(sweep->store, &ask->task);
+    store_run(sweep->store, sweep->loop, &ask->task, ask);
 }
 
-static void on_seen(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_seen(const struct err *failed, void *ctx) {
     struct sweep_ask *ask = ctx;
     struct sweep *sweep = ask->sweep;
-    (void)task;
     if (!sweep) {
         ask_free(ask);
     } else if (failed || ask->count == 0) {
@@ -152,12 +148,8 @@ static void look(void *ctx) {
     struct sweep_ask *ask = sweep->ask = MEM_NEW(struct sweep_ask);
     ask->sweep = sweep;
     ask->now_ms = clock_unix_ms();
-    ask->task = (struct store_task){.reads_only = true,
-                                    .fn = sweep_look,
-                                    .home = sweep->loop,
-                                    .on_done = on_seen,
-                                    .ctx = ask};
-    store_run(sweep->store, &ask->task);
+    ask->task = (struct store_task){.reads_only = true, .fn = sweep_look, .on_done = on_seen};
+    store_run(sweep->store, sweep->loop, &ask->task, ask);
 }
 
 /* --- the owner ---------------------------------------------------------------------------- */

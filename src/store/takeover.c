@@ -1,8 +1,8 @@
 #include "store/takeover.h"
 
-#include "base/log.h"
 #include "base/mem.h"
 #include "store/changes.h"
+#include "store/single.h"
 
 #include <stdlib.h>
 
@@ -42,15 +42,13 @@ static void add_run(struct takeover *takeover, uint64_t run, uint64_t last_seq) 
 }
 
 static bool take_runs(struct database *db, struct takeover *takeover, struct err *e) {
-    struct prepared *statement = NULL;
-    bool row, ok = database_prepare(db, move_runs, &statement, e);
+    struct database_rows rows =
+        database_ask(db, move_runs, VALUES(sql_number(takeover->replica)), e);
     takeover->run_count = 0;
-    if (ok) database_bind_number(statement, 1, takeover->replica);
-    while (ok && (ok = database_row(db, statement, &row, e)) && row)
-        add_run(takeover, (uint64_t)database_number_of(statement, 0),
-                (uint64_t)database_number_of(statement, 1));
-    database_finalize(statement);
-    return ok;
+    while (database_next(&rows, e))
+        add_run(takeover, (uint64_t)database_number_of(rows.row, 0),
+                (uint64_t)database_number_of(rows.row, 1));
+    return database_end(&rows);
 }
 
 /* In one transaction, so that the one that frees the leases is the one that ends the runs. */
@@ -81,33 +79,29 @@ static bool take_all(struct database *db, void *ctx, struct err *e) {
 
 /* --- one after the other ------------------------------------------------------------------ */
 
-static void on_taken(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_taken(const struct err *failed, void *ctx) {
     struct takeover *takeover = ctx;
-    (void)task;
     takeover->doubted = failed && failed->code == ERR_OUTCOME_UNKNOWN;
     takeover->on_done(takeover, failed, takeover->ctx);
 }
 
-static void on_fenced(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_fenced(const struct err *failed, void *ctx) {
     struct takeover *takeover = ctx;
     if (failed) {
         takeover->on_done(takeover, failed, takeover->ctx);
         return;
     }
-    *task = (struct store_task){.needs_tables = true,
-                                .fn = take_all,
-                                .home = task->home,
-                                .on_done = on_taken,
-                                .ctx = takeover};
-    store_run(takeover->store, task);
+    struct loop *home = takeover->task.home;
+    takeover->task =
+        (struct store_task){.needs_tables = true, .fn = take_all, .on_done = on_taken};
+    store_run(takeover->store, home, &takeover->task, takeover);
 }
 
 void takeover_start(struct store *store, struct loop *home, struct takeover *takeover) {
     takeover->store = store;
     takeover->replica = (int64_t)store_epoch(store);
-    takeover->task = (struct store_task){
-        .light = true, .fn = fence_dead, .home = home, .on_done = on_fenced, .ctx = takeover};
-    store_run(store, &takeover->task);
+    takeover->task = (struct store_task){.light = true, .fn = fence_dead, .on_done = on_fenced};
+    store_run(store, home, &takeover->task, takeover);
 }
 
 void takeover_done(struct takeover *takeover) {
@@ -118,28 +112,13 @@ void takeover_done(struct takeover *takeover) {
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-struct freeing {
-    struct store_task task;
-    int64_t replica;
-};
-
-static bool free_leases(struct database *db, void *ctx, struct err *e) {
-    const struct freeing *freeing = ctx;
-    db->changed = change_join(db->changed, CHANGE_FREED);
-    return database_run_with(db, "DELETE FROM lease WHERE holder = -?1",
-                             VALUES(sql_number(freeing->replica)), e);
-}
-
-static void on_freed(struct store_task *task, const struct err *failed, void *ctx) {
-    (void)task;
-    if (failed) log_warning("leases of a dead replica stay: %s", failed->text);
-    free(ctx);
-}
-
 void takeover_free_leases(struct store *store, struct loop *home) {
-    struct freeing *freeing = MEM_NEW(struct freeing);
-    freeing->replica = (int64_t)store_epoch(store);
-    freeing->task = (struct store_task){
-        .light = true, .fn = free_leases, .home = home, .on_done = on_freed, .ctx = freeing};
-    store_run(store, &freeing->task);
+    store_run_single(
+        store, home,
+        &(struct store_single){.sql = "DELETE FROM lease WHERE holder = -?1",
+                               .values = VALUES(sql_number((int64_t)store_epoch(store))),
+                               .changed = CHANGE_FREED,
+                               .light = true,
+                               .lost = "leases of a dead replica stay",
+                               .level = LOG_WARNING});
 }

@@ -4,7 +4,7 @@
  * Their modules run their statements as tasks: on the store's thread, in a transaction that is
  * on disk (as durable as configured) before on_done.
  *
- * Memory   the caller keeps the task until on_done has run on `home`.
+ * Memory   the caller keeps the task until on_done has run on `home`, then it may be queued again.
  * Threads  store_run(): any loop. fn: the store's.
  */
 #ifndef WEIR_STORE_TASK_H
@@ -18,12 +18,15 @@
 #define STORE_INSISTING_MAX 10000
 
 struct store_task;
-typedef void store_task_done_fn(struct store_task *task, const struct err *failed, void *ctx);
+/* failed is NULL once it is durable. */
+typedef void store_task_done_fn(const struct err *failed, void *ctx);
 
 struct store_task {
     struct store_task *next; /* the store's */
     struct mail mail;        /* the store's */
     struct err failed;       /* the store's */
+    struct loop *home;       /* the store's: given to store_run(), as ctx is */
+    void *ctx;               /* the store's */
     _Atomic size_t *counted; /* the store's: those that insist */
     bool reads_only;         /* it needs no transaction */
     bool needs_tables;       /* project all rows of the log before it */
@@ -48,13 +51,11 @@ struct store_task {
     /* False: its changes are undone, and on_done gets `e`. It may run again after a failed
      * commit, so it must not consume its input. */
     bool (*fn)(struct database *db, void *ctx, struct err *e);
-    struct loop *home;
-    store_task_done_fn *on_done; /* failed is NULL once it is durable */
-    void *ctx;
+    store_task_done_fn *on_done;
 };
 
 /* Queue a task, or refuse one that `takes`. Tasks of one loop run in order, after the writes queued
- * before them. */
-void store_run(struct store *store, struct store_task *task);
+ * before them. Both functions of the task get `ctx`. */
+void store_run(struct store *store, struct loop *home, struct store_task *task, void *ctx);
 
 #endif

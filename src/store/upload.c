@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "store/audit.h"
-#include "store/task.h"
+#include "store/single.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -36,9 +36,8 @@ static void ask_free(struct upload_ask *ask) {
     free(ask);
 }
 
-static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_done(const struct err *failed, void *ctx) {
     struct upload_ask *ask = ctx;
-    (void)task;
     if (ask->done) ask->done(&ask->upload, failed, ask->ctx);
     ask_free(ask);
 }
@@ -49,10 +48,10 @@ void upload_forget(struct upload_ask *ask) {
     ask->pruned = NULL;
 }
 
-static struct upload_ask *ask_new(struct loop *loop, int64_t now_ms,
+static struct upload_ask *ask_new(int64_t now_ms,
                                   bool (*fn)(struct database *, void *, struct err *)) {
     struct upload_ask *ask = MEM_NEW(struct upload_ask);
-    ask->task = (struct store_task){.fn = fn, .home = loop, .on_done = on_done, .ctx = ask};
+    ask->task = (struct store_task){.fn = fn, .on_done = on_done};
     ask->now_ms = now_ms;
     return ask;
 }
@@ -75,14 +74,10 @@ static bool upload_begin(struct database *db, const struct upload_ask *ask, stru
 }
 
 static bool find_coming(struct database *db, struct str id, int64_t *ret, struct err *e) {
-    struct prepared *find = NULL;
-    bool row = false;
-    bool ok = database_first(db, "SELECT id FROM upload WHERE name = ? AND state = 0",
-                             VALUES(sql_bytes(id)), &find, &row, e);
-    if (row) *ret = database_number_of(find, 0);
-    database_finalize(find);
-    if (!ok || row) return ok;
-    return err_set(e, ERR_NOT_FOUND, "this upload is over; begin a new one");
+    *ret = 0;
+    return database_number_with(db, "SELECT id FROM upload WHERE name = ? AND state = 0",
+                                VALUES(sql_bytes(id)), ret, e) &&
+           (*ret || err_set(e, ERR_NOT_FOUND, "this upload is over; begin a new one"));
 }
 
 static bool put_piece(struct database *db, int64_t row, const struct upload_ask *ask,
@@ -158,7 +153,7 @@ struct upload_ask *upload_put_start(struct store *store, struct loop *loop,
                                     const struct upload *upload, size_t place,
                                     enum upload_piece piece, int64_t now_ms,
                                     upload_done_fn *done, void *ctx) {
-    struct upload_ask *ask = ask_new(loop, now_ms, run_put);
+    struct upload_ask *ask = ask_new(now_ms, run_put);
     assert(upload->id.len && upload->app.len && place % UPLOAD_PIECE_BYTES == 0);
     assert(piece == UPLOAD_LAST ? upload->sum.len == UPLOAD_SUM_BYTES
                                 : upload->bytes.len == UPLOAD_PIECE_BYTES);
@@ -167,45 +162,19 @@ struct upload_ask *upload_put_start(struct store *store, struct loop *loop,
     ask->piece = piece;
     ask->done = done;
     ask->ctx = ctx;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
 /* --- drop --------------------------------------------------------------------------------- */
 
-static bool run_drop(struct database *db, void *ctx, struct err *e) {
-    const struct upload_ask *ask = ctx;
-    return database_run_with(db, "UPDATE upload SET state = 2 WHERE name = ?",
-                             VALUES(sql_bytes(ask->upload.id)), e);
-}
-
 void upload_drop(struct store *store, struct loop *loop, struct str id) {
-    struct upload_ask *ask = ask_new(loop, 0, run_drop);
-    keep_upload(ask, &(struct upload){.id = id});
-    store_run(store, &ask->task);
+    store_run_single(store, loop,
+                     &(struct store_single){.sql = "UPDATE upload SET state = 2 WHERE name = ?",
+                                            .values = VALUES(sql_bytes(id))});
 }
 
 /* --- get ---------------------------------------------------------------------------------- */
-
-/* Find a complete upload; 0: there is none. Its texts are borrowed from *row. */
-static bool find_whole(struct database *db, const struct upload_ask *ask, struct prepared **row,
-                       int64_t *ret, struct err *e) {
-    bool found = false;
-    bool ok = database_prepare(db,
-                               "SELECT id, content_type, title, sum, size, created_ms"
-                               " FROM upload WHERE name = ? AND app = ? AND subject = ?"
-                               " AND state = 1 AND created_ms > ?",
-                               row, e);
-    if (ok) {
-        database_bind(*row, 1, ask->upload.id);
-        database_bind(*row, 2, ask->upload.app);
-        database_bind(*row, 3, ask->upload.subject);
-        database_bind_number(*row, 4, ask->now_ms - UPLOAD_KEPT_MS);
-        ok = database_row(db, *row, &found, e);
-    }
-    *ret = found ? database_number_of(*row, 0) : 0;
-    return ok;
-}
 
 /* How many of the requested bytes exist. */
 static size_t wanted(const struct upload_ask *ask, size_t size) {
@@ -236,34 +205,42 @@ static void take_piece(struct upload_ask *ask, size_t place, struct str bytes, s
 static bool take_pieces(struct database *db, struct upload_ask *ask, int64_t row,
                         struct err *e) {
     size_t left = wanted(ask, ask->upload.size);
-    struct prepared *list = NULL;
-    bool more = false;
     buf_done(&ask->bytes);
     buf_init(&ask->bytes, left);
     if (left == 0) return true;
-    bool ok = database_ask(db,
-                           "SELECT place, bytes FROM upload_piece WHERE upload = ?"
-                           " AND place > ? AND place < ? ORDER BY place",
-                           VALUES(sql_number(row),
-                                  sql_number((int64_t)ask->place - (int64_t)UPLOAD_PIECE_BYTES),
-                                  sql_number((int64_t)(ask->place + left))),
-                           &list, e);
-    while (ok && (ok = database_row(db, list, &more, e)) && more)
-        take_piece(ask, (size_t)database_number_of(list, 0), database_bytes(list, 1), &left);
-    database_finalize(list);
+    struct database_rows list = database_ask(
+        db,
+        "SELECT place, bytes FROM upload_piece WHERE upload = ?"
+        " AND place > ? AND place < ? ORDER BY place",
+        VALUES(sql_number(row), sql_number((int64_t)ask->place - (int64_t)UPLOAD_PIECE_BYTES),
+               sql_number((int64_t)(ask->place + left))),
+        e);
+    while (database_next(&list, e))
+        take_piece(ask, (size_t)database_number_of(list.row, 0), database_bytes(list.row, 1),
+                   &left);
     ask->upload.bytes = buf_str(&ask->bytes);
-    if (!ok || left == 0) return ok;
-    return err_set(e, ERR_DATA_LOSS, "a piece of the upload is missing; send it again");
+    return database_end(&list) &&
+           (left == 0 ||
+            err_set(e, ERR_DATA_LOSS, "a piece of the upload is missing; send it again"));
 }
 
+/* Only a complete one is found. */
 static bool run_get(struct database *db, void *ctx, struct err *e) {
     struct upload_ask *ask = ctx;
-    struct prepared *row = NULL;
     int64_t id = 0;
-    bool ok = find_whole(db, ask, &row, &id, e);
-    if (id) take_row(ask, row);
-    database_finalize(row);
-    if (!ok) return false;
+    struct database_rows find = database_ask(
+        db,
+        "SELECT id, content_type, title, sum, size, created_ms"
+        " FROM upload WHERE name = ? AND app = ? AND subject = ?"
+        " AND state = 1 AND created_ms > ?",
+        VALUES(sql_bytes(ask->upload.id), sql_bytes(ask->upload.app),
+               sql_bytes(ask->upload.subject), sql_number(ask->now_ms - UPLOAD_KEPT_MS)),
+        e);
+    if (database_next(&find, e)) {
+        id = database_number_of(find.row, 0);
+        take_row(ask, find.row);
+    }
+    if (!database_end(&find)) return false;
     if (id) return take_pieces(db, ask, id, e);
     return err_set(e, ERR_NOT_FOUND,
                    "there is no artifact '" STR_FMT "' of this app and subject; one is kept "
@@ -275,14 +252,14 @@ struct upload_ask *upload_get_start(struct store *store, struct loop *loop, stru
                                     struct str subject, struct str id, size_t offset,
                                     size_t limit, int64_t now_ms, upload_done_fn *done,
                                     void *ctx) {
-    struct upload_ask *ask = ask_new(loop, now_ms, run_get);
+    struct upload_ask *ask = ask_new(now_ms, run_get);
     ask->task.reads_only = true;
     keep_upload(ask, &(struct upload){.id = id, .app = app, .subject = subject});
     ask->place = offset < UPLOAD_MAX_BYTES ? offset : UPLOAD_MAX_BYTES;
     ask->limit = limit < UPLOAD_MAX_BYTES ? limit : UPLOAD_MAX_BYTES;
     ask->done = done;
     ask->ctx = ctx;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 
@@ -300,21 +277,19 @@ struct upload_ask *upload_get_start(struct store *store, struct loop *loop, stru
     " THEN NULL ELSE created_ms END) FROM upload"
 #define DOOM(due) "UPDATE upload SET state = 2 WHERE state <> 2 AND " due
 
-static bool upload_look(struct database *db, struct upload_ask *ask, struct err *e) {
-    struct prepared *sum = NULL;
-    bool row = false,
-         ok =
-             database_first(db, database_sql(db, LOOK(DUE_AT("")), LOOK(DUE_AT(OF_NO_REPLICA))),
-                            VALUES(sql_number(ask->now_ms - UPLOAD_KEPT_MS)), &sum, &row, e);
-    ask->due = ok && row && database_number_of(sum, 0);
-    bool more = ok && row && !database_is_null(sum, 1);
-    ask->next_ms = more ? database_number_of(sum, 1) + UPLOAD_KEPT_MS : 0;
-    database_finalize(sum);
-    return ok;
-}
-
-static bool run_look(struct database *db, void *ctx, struct err *e) {
-    return upload_look(db, ctx, e);
+static bool upload_look(struct database *db, void *ctx, struct err *e) {
+    struct upload_ask *ask = ctx;
+    struct database_rows sum =
+        database_ask(db, database_sql(db, LOOK(DUE_AT("")), LOOK(DUE_AT(OF_NO_REPLICA))),
+                     VALUES(sql_number(ask->now_ms - UPLOAD_KEPT_MS)), e);
+    ask->due = false;
+    ask->next_ms = 0;
+    if (database_next(&sum, e)) {
+        ask->due = database_number_of(sum.row, 0);
+        if (!database_is_null(sum.row, 1))
+            ask->next_ms = database_number_of(sum.row, 1) + UPLOAD_KEPT_MS;
+    }
+    return database_end(&sum);
 }
 
 static bool run_prune(struct database *db, void *ctx, struct err *e) {
@@ -336,14 +311,15 @@ static bool run_prune(struct database *db, void *ctx, struct err *e) {
 }
 
 /* Called after the search, and again after the deletion that it required. */
-static void on_pruned(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_pruned(const struct err *failed, void *ctx) {
     struct upload_ask *ask = ctx;
+    struct store_task *task = &ask->task;
     bool looked = task->reads_only;
     if (!failed && looked && ask->due && ask->pruned) {
         task->reads_only = false;
         task->purges = true;
         task->fn = run_prune;
-        store_run(ask->store, task);
+        store_run(ask->store, task->home, task, ask);
         return;
     }
     if (ask->pruned) ask->pruned(ask->due, ask->next_ms, failed, ask->ctx);
@@ -352,12 +328,12 @@ static void on_pruned(struct store_task *task, const struct err *failed, void *c
 
 struct upload_ask *upload_prune_start(struct store *store, struct loop *loop, int64_t now_ms,
                                       upload_pruned_fn *done, void *ctx) {
-    struct upload_ask *ask = ask_new(loop, now_ms, run_look);
+    struct upload_ask *ask = ask_new(now_ms, upload_look);
     ask->task.reads_only = true;
     ask->task.on_done = on_pruned;
     ask->store = store;
     ask->pruned = done;
     ask->ctx = ctx;
-    store_run(store, &ask->task);
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }

@@ -309,9 +309,8 @@ static bool list_runs(struct database *db, void *ctx, struct err *e) {
 
 /* --- the request -------------------------------------------------------------------------- */
 
-static void on_listed(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_listed(const struct err *failed, void *ctx) {
     struct waiting_list_ask *ask = ctx;
-    (void)task;
     if (ask->done) ask->done(&ask->page, failed, ask->ctx);
     arena_free(ask->arena);
     buf_done(&ask->texts);
@@ -329,13 +328,9 @@ struct waiting_list_ask *waiting_list_start(struct store *store, struct loop *lo
     ask->runs = mem_zero(filter->limit + 1, sizeof(*ask->runs));
     ask->done = done;
     ask->ctx = ctx;
-    ask->task = (struct store_task){.reads_only = true,
-                                    .needs_tables = true,
-                                    .fn = list_runs,
-                                    .home = loop,
-                                    .on_done = on_listed,
-                                    .ctx = ask};
-    store_run(store, &ask->task);
+    ask->task = (struct store_task){
+        .reads_only = true, .needs_tables = true, .fn = list_runs, .on_done = on_listed};
+    store_run(store, loop, &ask->task, ask);
     return ask;
 }
 

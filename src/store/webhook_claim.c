@@ -56,9 +56,8 @@ static void ask_free(struct webhook_claim_ask *ask) {
     free(ask);
 }
 
-static void on_answer(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_answer(const struct err *failed, void *ctx) {
     struct webhook_claim_ask *ask = ctx;
-    (void)task;
     if (ask->done)
         ask->done(ask->stands, failed, ask->ctx);
     else if (ask->done_all)
@@ -72,10 +71,8 @@ static struct webhook_claim_ask *ask_run(struct store *store, struct loop *home,
                                          struct webhook_claim_ask *ask,
                                          const struct store_task *task) {
     ask->task = *task;
-    ask->task.home = home;
     ask->task.on_done = on_answer;
-    ask->task.ctx = ask;
-    store_run(store, &ask->task);
+    store_run(store, home, &ask->task, ask);
     return ask;
 }
 
@@ -93,20 +90,11 @@ static struct sql_value token_of(const struct webhook_claim_ask *ask) {
     return sql_bytes(str_from(ask->token));
 }
 
-static bool has_row(struct database *db, const char *sql, struct sql_values values, bool *ret,
-                    struct err *e) {
-    struct prepared *statement = NULL;
-    bool ok = database_first(db, sql, values, &statement, ret, e);
-    database_finalize(statement);
-    return ok;
-}
-
 static bool count_rows(struct database *db, const char *sql, struct sql_values values,
                        size_t *ret, struct err *e) {
-    struct prepared *statement = NULL;
-    bool row = false, ok = database_first(db, sql, values, &statement, &row, e);
-    *ret = ok && row ? (size_t)database_number_of(statement, 0) : 0;
-    database_finalize(statement);
+    int64_t count = 0;
+    bool ok = database_number_with(db, sql, values, &count, e);
+    *ret = (size_t)count;
     return ok;
 }
 
@@ -195,14 +183,10 @@ static bool make_room(struct database *db, const struct webhook_claim_ask *ask, 
 
 /* --- putting ------------------------------------------------------------------------------ */
 
-static const char put_record[] =
-    "INSERT INTO kept(space, key, bytes) VALUES(?3, ?1, ?2)"
-    " ON CONFLICT(space, key) DO UPDATE SET bytes = excluded.bytes";
-
 static bool is_known(struct database *db, const struct webhook_claim_ask *ask, bool *ret,
                      struct err *e) {
-    return has_row(db, "SELECT 1 FROM kept WHERE space = 4 AND key = ?1", VALUES(key_of(ask)),
-                   ret, e);
+    return database_has(db, "SELECT 1 FROM kept WHERE space = 4 AND key = ?1",
+                        VALUES(key_of(ask)), ret, e);
 }
 
 /* The replica that sends to it now has to hear of it. */
@@ -211,11 +195,21 @@ static bool tell_holder(struct database *db, const struct webhook_claim_ask *ask
     char own[TOKEN_BYTES];
     bool others = false;
     snprintf(own, sizeof(own), "%" PRId64 "-%%", ask->replica);
-    bool ok =
-        has_row(db, "SELECT 1 FROM kept WHERE space = 6 AND key = ?1 AND NOT bytes LIKE ?2",
-                VALUES(key_of(ask), sql_bytes(str_from(own))), &others, e);
+    bool ok = database_has(
+        db, "SELECT 1 FROM kept WHERE space = 6 AND key = ?1 AND NOT bytes LIKE ?2",
+        VALUES(key_of(ask), sql_bytes(str_from(own))), &others, e);
     if (ok && others) db->changed |= CHANGE_WEBHOOKS;
     return ok;
+}
+
+static bool put_record(struct database *db, const struct webhook_claim_ask *ask,
+                       enum kept_space space, struct sql_value bytes, struct err *e) {
+    return database_run_with(db, KEPT_PUT, VALUES(sql_number(space), key_of(ask), bytes), e);
+}
+
+static bool remove_record(struct database *db, const struct webhook_claim_ask *ask,
+                          enum kept_space space, struct err *e) {
+    return database_run_with(db, KEPT_REMOVE, VALUES(sql_number(space), key_of(ask)), e);
 }
 
 static bool run_put(struct database *db, void *ctx, struct err *e) {
@@ -223,14 +217,9 @@ static bool run_put(struct database *db, void *ctx, struct err *e) {
     bool known;
     return is_known(db, ask, &known, e) && (known || make_room(db, ask, true, e)) &&
            tell_holder(db, ask, e) &&
-           database_run_with(
-               db, put_record,
-               VALUES(key_of(ask), sql_bytes(ask->put.bytes), sql_number(KEPT_WEBHOOK)), e) &&
-           database_run_with(db, put_record,
-                             VALUES(key_of(ask), token_of(ask), sql_number(KEPT_WEBHOOK_CLAIM)),
-                             e) &&
-           database_run_with(db, "DELETE FROM kept WHERE space = 5 AND key = ?1",
-                             VALUES(key_of(ask)), e);
+           put_record(db, ask, KEPT_WEBHOOK, sql_bytes(ask->put.bytes), e) &&
+           put_record(db, ask, KEPT_WEBHOOK_CLAIM, token_of(ask), e) &&
+           remove_record(db, ask, KEPT_WEBHOOK_SENT, e);
 }
 
 struct webhook_claim_ask *webhook_claim_put(struct store *store, struct loop *home,
@@ -259,11 +248,15 @@ struct webhook_claim_ask *webhook_claim_room(struct store *store, struct loop *h
 
 /* --- removing ----------------------------------------------------------------------------- */
 
+static bool remove_all(struct database *db, const struct webhook_claim_ask *ask,
+                       struct err *e) {
+    return database_run_with(db, "DELETE FROM kept WHERE space BETWEEN 4 AND 6 AND key = ?1",
+                             VALUES(key_of(ask)), e);
+}
+
 static bool run_remove(struct database *db, void *ctx, struct err *e) {
     const struct webhook_claim_ask *ask = ctx;
-    return tell_holder(db, ask, e) &&
-           database_run_with(db, "DELETE FROM kept WHERE space BETWEEN 4 AND 6 AND key = ?1",
-                             VALUES(key_of(ask)), e);
+    return tell_holder(db, ask, e) && remove_all(db, ask, e);
 }
 
 struct webhook_claim_ask *webhook_claim_remove(struct store *store, struct loop *home,
@@ -282,7 +275,7 @@ struct webhook_claim_ask *webhook_claim_remove(struct store *store, struct loop 
 
 static bool run_check(struct database *db, void *ctx, struct err *e) {
     struct webhook_claim_ask *ask = ctx;
-    return has_row(db, STANDS, VALUES(key_of(ask), token_of(ask)), &ask->stands, e);
+    return database_has(db, STANDS, VALUES(key_of(ask), token_of(ask)), &ask->stands, e);
 }
 
 static struct webhook_claim_ask *ask_of(struct store *store, struct str key, uint64_t number) {
@@ -304,9 +297,7 @@ static bool keep_sent(struct database *db, const struct webhook_claim_ask *ask, 
     char sent[40];
     snprintf(sent, sizeof(sent), "%" PRIu64 "%s", ask->sent,
              ask->end == WEBHOOK_CLAIM_IS_OVER ? WEBHOOK_CLAIM_OVER : "");
-    return database_run_with(
-        db, put_record,
-        VALUES(key_of(ask), sql_bytes(str_from(sent)), sql_number(KEPT_WEBHOOK_SENT)), e);
+    return put_record(db, ask, KEPT_WEBHOOK_SENT, sql_bytes(str_from(sent)), e);
 }
 
 static bool run_sent(struct database *db, void *ctx, struct err *e) {
@@ -314,14 +305,9 @@ static bool run_sent(struct database *db, void *ctx, struct err *e) {
     if (!run_check(db, ask, e)) return false;
     if (!ask->stands) return true;
     switch (ask->end) {
-    case WEBHOOK_CLAIM_IS_GONE:
-        return database_run_with(db,
-                                 "DELETE FROM kept WHERE space BETWEEN 4 AND 6 AND key = ?1",
-                                 VALUES(key_of(ask)), e);
+    case WEBHOOK_CLAIM_IS_GONE: return remove_all(db, ask, e);
     case WEBHOOK_CLAIM_IS_OVER:
-        return keep_sent(db, ask, e) &&
-               database_run_with(db, "DELETE FROM kept WHERE space = 6 AND key = ?1",
-                                 VALUES(key_of(ask)), e);
+        return keep_sent(db, ask, e) && remove_record(db, ask, KEPT_WEBHOOK_CLAIM, e);
     case WEBHOOK_CLAIM_GOES_ON: break;
     }
     return keep_sent(db, ask, e);
@@ -384,18 +370,15 @@ static bool take_row(struct webhook_claim_ask *ask, struct prepared *row, struct
 }
 
 static bool read_claims(struct database *db, struct webhook_claim_ask *ask, struct err *e) {
-    struct prepared *rows = NULL;
     char own[TOKEN_BYTES];
-    bool row = false;
     snprintf(own, sizeof(own), "%" PRId64 "-%%", ask->replica);
     arena_free(ask->found);
     ask->found = arena_new(KEPT_READ_MAX_BYTES);
     ask->count = 0;
-    bool ok =
-        database_ask(db, read_own, VALUES(token_of(ask), sql_bytes(str_from(own))), &rows, e);
-    while (ok && (ok = database_row(db, rows, &row, e)) && row) ok = take_row(ask, rows, e);
-    database_finalize(rows);
-    return ok;
+    struct database_rows rows =
+        database_ask(db, read_own, VALUES(token_of(ask), sql_bytes(str_from(own))), e);
+    while (database_next(&rows, e)) rows.ok = take_row(ask, rows.row, e);
+    return database_end(&rows);
 }
 
 static bool run_take(struct database *db, void *ctx, struct err *e) {

@@ -45,8 +45,10 @@ size_t store_living(const struct store *store) {
 static struct store_task *tasks[8];
 static size_t task_count;
 
-void store_run(struct store *store, struct store_task *task) {
+void store_run(struct store *store, struct loop *home, struct store_task *task, void *ctx) {
     assert_non_null(store);
+    task->home = home;
+    task->ctx = ctx;
     assert_true(task_count < ARRAY_LEN(tasks));
     tasks[task_count++] = task;
 }
@@ -56,7 +58,7 @@ static void fail_tasks(void) {
     err_set(&why, ERR_UNAVAILABLE, "no tables");
     while (task_count > 0) {
         struct store_task *task = tasks[--task_count];
-        task->on_done(task, &why, task->ctx);
+        task->on_done(&why, task->ctx);
     }
 }
 

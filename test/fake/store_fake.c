@@ -418,7 +418,7 @@ static void open_tables(struct store *store) {
 
 static void tell_done(void *ctx) {
     struct store_task *task = ctx;
-    task->on_done(task, task->failed.code ? &task->failed : NULL, task->ctx);
+    task->on_done(task->failed.code ? &task->failed : NULL, task->ctx);
 }
 
 /* Twice where the first commit would have failed: a task must bear that. */
@@ -452,7 +452,9 @@ uint64_t store_epoch(const struct store *store) {
     return 1;
 }
 
-void store_run(struct store *store, struct store_task *task) {
+void store_run(struct store *store, struct loop *home, struct store_task *task, void *ctx) {
+    task->home = home;
+    task->ctx = ctx;
     if (store->at_once) {
         end_task(store, task, store->loses);
         return;
@@ -463,7 +465,7 @@ void store_run(struct store *store, struct store_task *task) {
 
 static void tell_answered(void *ctx) {
     struct reader_task *task = ctx;
-    task->on_done(task, task->failed.code ? &task->failed : NULL, task->ctx);
+    task->on_done(task->failed.code ? &task->failed : NULL, task->ctx);
 }
 
 bool store_is_server(const struct store *store) {

@@ -360,9 +360,8 @@ static bool run_note(struct database *db, void *ctx, struct err *e) {
     return !note->fails || err_set(e, ERR_ABORTED, "as asked");
 }
 
-static void on_noted(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_noted(const struct err *failed, void *ctx) {
     struct note *note = ctx;
-    (void)task;
     assert_int_equal(failed != NULL, note->fails);
     if (--*note->left == 0) loop_stop(note->f->loop);
 }
@@ -373,9 +372,8 @@ static void a_task_that_fails_leaves_no_record_and_its_neighbours_do(void **stat
     size_t left = ARRAY_LEN(notes);
     for (size_t i = 0; i < ARRAY_LEN(notes); i++) {
         notes[i] = (struct note){.fails = i == 2, .f = f, .left = &left};
-        notes[i].task = (struct store_task){
-            .fn = run_note, .home = f->loop, .on_done = on_noted, .ctx = &notes[i]};
-        store_run(f->store, &notes[i].task);
+        notes[i].task = (struct store_task){.fn = run_note, .on_done = on_noted};
+        store_run(f->store, f->loop, &notes[i].task, &notes[i]);
     }
     loop_run(f->loop);
     assert_page(f, (struct audit_query){.limit = 100}, "4 test ;3 test ;2 test ;1 test ");

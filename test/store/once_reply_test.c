@@ -247,16 +247,14 @@ static bool make(struct database *db, void *ctx, struct err *e) {
            (!making->fails || err_set(e, ERR_UNAVAILABLE, "no effect"));
 }
 
-static void on_made(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_made(const struct err *failed, void *ctx) {
     const struct making *making = ctx;
-    (void)task;
     fixture_opened(failed, making->scene->f);
 }
 
 static void run_making(struct making *making) {
-    struct store_task task = {
-        .fn = make, .home = making->scene->f->loop, .on_done = on_made, .ctx = making};
-    store_run(making->scene->a.store, &task);
+    struct store_task task = {.fn = make, .on_done = on_made};
+    store_run(making->scene->a.store, making->scene->f->loop, &task, making);
     loop_run(making->scene->f->loop);
 }
 

@@ -45,9 +45,8 @@ static bool step(struct database *db, void *ctx, bool *ret_more, struct err *e) 
     return ok;
 }
 
-static void on_done(struct reader_task *task, const struct err *failed, void *ctx) {
+static void on_done(const struct err *failed, void *ctx) {
     struct question *question = ctx;
-    assert_ptr_equal(task, &question->task);
     assert_false(question->answered);
     question->answered = true;
     question->code = failed ? failed->code : ERR_NONE;

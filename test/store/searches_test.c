@@ -32,9 +32,8 @@ static void close_scene(struct scene *scene) {
     sem_destroy(&scene->may_end);
 }
 
-static void on_answer(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_answer(const struct err *failed, void *ctx) {
     struct scene *scene = ctx;
-    (void)task;
     scene->last = failed ? failed->code : ERR_NONE;
     scene->refused += memory_refused(failed);
     if (++scene->answered == scene->wanted) loop_stop(scene->f->loop);
@@ -43,13 +42,9 @@ static void on_answer(struct store_task *task, const struct err *failed, void *c
 static void ask(struct scene *scene, struct search_task *search,
                 bool (*fn)(struct database *db, void *ctx, struct err *e)) {
     search->scene = scene;
-    search->task = (struct store_task){.reads_only = true,
-                                       .search_of = STR("w"),
-                                       .fn = fn,
-                                       .home = scene->f->loop,
-                                       .on_done = on_answer,
-                                       .ctx = scene};
-    store_run(scene->a.store, &search->task);
+    search->task = (struct store_task){
+        .reads_only = true, .search_of = STR("w"), .fn = fn, .on_done = on_answer};
+    store_run(scene->a.store, scene->f->loop, &search->task, scene);
 }
 
 static void wait_for(struct scene *scene, unsigned wanted) {
@@ -58,10 +53,8 @@ static void wait_for(struct scene *scene, unsigned wanted) {
 }
 
 static bool look(struct database *db, const char *sql, struct err *e) {
-    struct prepared *statement = NULL;
-    bool row = false, ok = database_first(db, sql, (struct sql_values){0}, &statement, &row, e);
-    database_finalize(statement);
-    return ok;
+    bool row;
+    return database_has(db, sql, (struct sql_values){0}, &row, e);
 }
 
 #define LOSE "SELECT pg_terminate_backend(pg_backend_pid())"

@@ -24,9 +24,8 @@ static bool run_sql(struct database *db, void *ctx, struct err *e) {
     return database_number(db, job->sql, &job->number, e);
 }
 
-static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_done(const struct err *failed, void *ctx) {
     struct job *job = ctx;
-    assert_ptr_equal(task, &job->task);
     job->failed.code = ERR_NONE;
     if (failed) job->failed = *failed;
     if (job->order) buf_append_byte(job->order, job->name);
@@ -39,10 +38,8 @@ static void start(struct fixture *f, struct job *job, struct store_task task, si
     job->left = left;
     job->task = task;
     if (!job->task.fn) job->task.fn = run_sql;
-    job->task.home = f->loop;
     job->task.on_done = on_done;
-    job->task.ctx = job;
-    store_run(f->store, &job->task);
+    store_run(f->store, f->loop, &job->task, job);
 }
 
 static void start_all(struct fixture *f, struct job *jobs, size_t count, size_t *left) {

@@ -170,21 +170,17 @@ static bool count_asked(struct database *db, void *ctx, struct err *e) {
     return true;
 }
 
-static void on_counted(struct store_task *task, const struct err *failed, void *ctx) {
+static void on_counted(const struct err *failed, void *ctx) {
     struct asked *asked = ctx;
-    (void)task;
     fixture_opened(failed, asked->scene->f);
 }
 
 /* The statements that PostgreSQL has been asked so far. */
 static uint64_t asked_so_far(struct scene *scene) {
     struct asked asked = {.scene = scene};
-    asked.task = (struct store_task){.reads_only = true,
-                                     .fn = count_asked,
-                                     .home = scene->f->loop,
-                                     .on_done = on_counted,
-                                     .ctx = &asked};
-    store_run(scene->store, &asked.task);
+    asked.task =
+        (struct store_task){.reads_only = true, .fn = count_asked, .on_done = on_counted};
+    store_run(scene->store, scene->f->loop, &asked.task, &asked);
     loop_run(scene->f->loop);
     return asked.count;
 }
