@@ -35,6 +35,8 @@ struct memory_deed {
     /* Send the request to the store, which copies it. */
     bool (*start)(struct tool_call *call, const struct tool_request *request, struct json args,
                   struct arena *arena, struct err *e);
+    /* Write the members of the result. */
+    bool (*write)(const struct memory_answer *answer, struct json_writer *json, struct err *e);
 };
 
 /* --- answers ------------------------------------------------------------------------------ */
@@ -69,10 +71,22 @@ static void report_failed(struct tool_call *call, const struct err *failed) {
     tool_memory_report(call, NULL, &why);
 }
 
-static void report_json(struct tool_call *call, const struct buf *result) {
-    struct err e;
-    bool whole = local_result(result, &e);
-    tool_memory_report(call, result, whole ? NULL : &e);
+static void on_answer(const struct memory_answer *answer, const struct err *failed, void *ctx) {
+    struct tool_call *call = ctx;
+    struct err why;
+    struct buf result;
+    if (failed) {
+        report_failed(call, failed);
+        return;
+    }
+    buf_init(&result, LOCAL_RESULT_MAX_BYTES);
+    struct json_writer json = json_writer(&result);
+    json_open_object(&json);
+    bool written = call->tool->deed->write(answer, &json, &why);
+    json_close(&json);
+    written = written && local_result(&result, &why);
+    tool_memory_report(call, written ? &result : NULL, written ? NULL : &why);
+    buf_done(&result);
 }
 
 static void memory_write_entry(struct json_writer *json, const struct memory_entry *entry,
@@ -100,36 +114,26 @@ static size_t content_max_bytes(size_t count) {
     return fair > names + KIB ? fair - names : fair / 2;
 }
 
-static void memory_on_listed(const struct memory_answer *answer, const struct err *failed,
-                             void *ctx) {
-    struct tool_call *call = ctx;
-    if (failed) {
-        report_failed(call, failed);
-        return;
-    }
-    struct buf result;
+static bool write_listed(const struct memory_answer *answer, struct json_writer *json,
+                         struct err *e) {
     size_t written = 0, content_max = content_max_bytes(answer->count);
-    buf_init(&result, LOCAL_RESULT_MAX_BYTES);
-    struct json_writer json = json_writer(&result);
-    json_open_object(&json);
-    json_member_array(&json, "memories");
+    (void)e;
+    json_member_array(json, "memories");
     while (written < answer->count) {
         const struct memory_entry *entry = &answer->entries[written];
         struct buf one;
         buf_init(&one, LOCAL_RESULT_MAX_BYTES);
         struct json_writer aside = json_writer(&one);
         memory_write_entry(&aside, entry, local_fit(entry->content, content_max));
-        bool fits = result.len + one.len + 64 < LOCAL_RESULT_MAX_BYTES;
-        if (fits) json_write_raw(&json, buf_str(&one));
+        bool fits = json->out->len + one.len + 64 < LOCAL_RESULT_MAX_BYTES;
+        if (fits) json_write_raw(json, buf_str(&one));
         buf_done(&one);
         if (!fits) break;
         written++;
     }
-    json_close(&json);
-    json_member_bool(&json, "more", answer->more || written < answer->count);
-    json_close(&json);
-    report_json(call, &result);
-    buf_done(&result);
+    json_close(json);
+    json_member_bool(json, "more", answer->more || written < answer->count);
+    return true;
 }
 
 static bool memory_text_of(struct json args, struct str name, struct arena *arena,
@@ -147,7 +151,7 @@ static bool memory_text_of(struct json args, struct str name, struct arena *aren
 static bool ask_list(struct tool_call *call, struct memory_query *query, struct err *e) {
     query->max_bytes = 16 * LOCAL_RESULT_MAX_BYTES;
     if (!memory_check_query(query, e)) return false;
-    call->ask = memory_list_start(call->tool->store, call->loop, query, memory_on_listed, call);
+    call->ask = memory_list_start(call->tool->store, call->loop, query, on_answer, call);
     return true;
 }
 
@@ -177,23 +181,13 @@ static bool start_list(struct tool_call *call, const struct tool_request *reques
 
 /* --- memory_write ------------------------------------------------------------------------- */
 
-static void memory_on_written(const struct memory_answer *answer, const struct err *failed,
-                              void *ctx) {
-    struct tool_call *call = ctx;
-    if (failed) {
-        report_failed(call, failed);
-        return;
-    }
-    struct buf result;
+static bool write_written(const struct memory_answer *answer, struct json_writer *json,
+                          struct err *e) {
     const struct memory_entry *entry = &answer->entries[0];
-    buf_init(&result, LOCAL_RESULT_MAX_BYTES);
-    struct json_writer json = json_writer(&result);
-    json_open_object(&json);
-    json_key(&json, STR("memory"));
-    memory_write_entry(&json, entry, local_fit(entry->content, content_max_bytes(1)));
-    json_close(&json);
-    report_json(call, &result);
-    buf_done(&result);
+    (void)e;
+    json_key(json, STR("memory"));
+    memory_write_entry(json, entry, local_fit(entry->content, content_max_bytes(1)));
+    return true;
 }
 
 /* For the audit log: the turn's user, by an agent's tool. */
@@ -210,33 +204,19 @@ static bool start_write(struct tool_call *call, const struct tool_request *reque
         !memory_check_entry(&entry, e))
         return false;
     call->ask = memory_put_start(call->tool->store, call->loop, actor_of(request),
-                                 request->workspace, &entry, memory_on_written, call);
+                                 request->workspace, &entry, on_answer, call);
     return true;
 }
 
 /* --- memory_delete ------------------------------------------------------------------------ */
 
-static void on_deleted(const struct memory_answer *answer, const struct err *failed,
-                       void *ctx) {
-    struct tool_call *call = ctx;
-    struct err why;
-    if (failed) {
-        report_failed(call, failed);
-        return;
-    }
-    if (answer->count == 0) {
-        err_set(&why, ERR_NOT_FOUND, "there is no memory with this key; memory_list shows all");
-        tool_memory_report(call, NULL, &why);
-        return;
-    }
-    struct buf result;
-    buf_init(&result, KIB);
-    struct json_writer json = json_writer(&result);
-    json_open_object(&json);
-    json_member_u64(&json, "deleted", answer->count);
-    json_close(&json);
-    report_json(call, &result);
-    buf_done(&result);
+static bool write_deleted(const struct memory_answer *answer, struct json_writer *json,
+                          struct err *e) {
+    if (answer->count == 0)
+        return err_set(e, ERR_NOT_FOUND,
+                       "there is no memory with this key; memory_list shows all");
+    json_member_u64(json, "deleted", answer->count);
+    return true;
 }
 
 static bool start_delete(struct tool_call *call, const struct tool_request *request,
@@ -246,7 +226,7 @@ static bool start_delete(struct tool_call *call, const struct tool_request *requ
         !memory_check_key(key, e))
         return false;
     call->ask = memory_remove_start(call->tool->store, call->loop, actor_of(request),
-                                    request->workspace, key, on_deleted, call);
+                                    request->workspace, key, on_answer, call);
     return true;
 }
 
@@ -272,6 +252,7 @@ const struct memory_deed memory_search_tool = {
                              LOCAL_DESCRIPTION "},\"required\":[\"query\"]}"),
     .idempotent = true,
     .start = start_search,
+    .write = write_listed,
 };
 
 const struct memory_deed memory_list_tool = {
@@ -284,6 +265,7 @@ const struct memory_deed memory_list_tool = {
                                    LOCAL_DESCRIPTION "}}"),
     .idempotent = true,
     .start = start_list,
+    .write = write_listed,
 };
 
 const struct memory_deed memory_write_tool = {
@@ -297,6 +279,7 @@ const struct memory_deed memory_write_tool = {
                     LOCAL_DESCRIPTION "},\"required\":[\"key\",\"content\"]}"),
     .idempotent = true,
     .start = start_write,
+    .write = write_written,
 };
 
 /* Not idempotent: a second time it would find nothing and report that. */
@@ -306,6 +289,7 @@ const struct memory_deed memory_delete_tool = {
     .parameters = STR_INIT(OBJECT TEXT("key", "256", "The key of the entry.") LOCAL_DESCRIPTION
                            "},\"required\":[\"key\"]}"),
     .start = start_delete,
+    .write = write_deleted,
 };
 
 static struct tool_call *memory_start(struct tool *tool, struct loop *loop,

@@ -2,6 +2,8 @@
 
 #include "base/mem.h"
 
+#include <stdlib.h>
+
 static struct file_place *place_new(const struct place_kind *kind) {
     struct file_place *place = MEM_NEW(struct file_place);
     place->kind = kind;
@@ -21,6 +23,17 @@ struct file_place *place_new_bucket(struct bucket *bucket) {
     struct file_place *place = place_new(&place_bucket);
     place->bucket = bucket;
     return place;
+}
+
+struct file_place *place_ref(struct file_place *place) {
+    atomic_fetch_add_explicit(&place->refs, 1, memory_order_relaxed);
+    return place;
+}
+
+void place_unref(struct file_place *place) {
+    if (!place || atomic_fetch_sub_explicit(&place->refs, 1, memory_order_acq_rel) != 1) return;
+    root_free(place->root);
+    free(place);
 }
 
 void place_start(struct file_place *place, struct place_move *move) {
