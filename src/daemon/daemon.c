@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "daemon/audit_snapshot.h"
 #include "daemon/daemon_inner.h"
 #include "daemon/notify.h"
 #include "daemon/ports.h"
@@ -30,8 +29,32 @@ void daemon_move(struct daemon *daemon, enum daemon_phase next) {
 
 /* --- orders to every worker --------------------------------------------------------------- */
 
+struct order {
+    struct mail mail;
+    struct worker *worker;
+    order_fn *fn;                     /* NULL: use the snapshot */
+    struct config_snapshot *snapshot; /* the newest when it was given; a reference */
+};
+
+static void obey(void *ctx) {
+    struct order *order = ctx;
+    if (order->fn) {
+        order->fn(order->worker);
+    } else {
+        worker_use(order->worker, order->snapshot);
+    }
+    config_snapshot_unref(order->snapshot);
+    free(order);
+}
+
 void daemon_order(struct daemon *daemon, order_fn *fn) {
-    order_workers(daemon->workers, daemon->worker_count, fn, daemon->snapshot);
+    for (size_t i = 0; i < daemon->worker_count; i++) {
+        struct order *order = MEM_NEW(struct order);
+        *order = (struct order){.worker = &daemon->workers[i],
+                                .fn = fn,
+                                .snapshot = config_snapshot_ref(daemon->snapshot)};
+        loop_post(order->worker->loop, &order->mail, obey, order);
+    }
 }
 
 /* --- the audit log ------------------------------------------------------------------------ */
@@ -43,7 +66,18 @@ void daemon_audit(struct daemon *daemon, struct str domain, const char *operatio
 }
 
 void daemon_audit_config(struct daemon *daemon, const char *operation) {
-    audit_snapshot(daemon->workers[0].audit, DAEMON_CONFIG, operation, daemon->snapshot);
+    const struct config *config = daemon->snapshot->config;
+    struct buf text;
+    buf_init(&text, AUDIT_DETAIL_MAX_BYTES);
+    buf_append(&text, STR("providers:"));
+    for (size_t i = 0; i < config->provider_count; i++)
+        buf_printf(&text, " " STR_FMT, STR_ARG(config->providers[i].name));
+    buf_append(&text, STR("; connectors:"));
+    for (size_t i = 0; i < config->connector_count; i++)
+        buf_printf(&text, " " STR_FMT, STR_ARG(config->connectors[i].id));
+    audit_writer_tell(daemon->workers[0].audit, DAEMON_CONFIG, str_from(operation), ERR_NONE,
+                      buf_str(&text));
+    buf_done(&text);
 }
 
 /* --- requests ----------------------------------------------------------------------------- */

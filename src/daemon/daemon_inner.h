@@ -18,7 +18,6 @@
 #include "daemon/config_snapshot.h"
 #include "daemon/daemon.h"
 #include "daemon/heap_rest.h"
-#include "daemon/orders.h"
 #include "daemon/reload.h"
 #include "daemon/worker.h"
 #include "server/server.h"
@@ -80,7 +79,9 @@ static inline struct loop *daemon_home(const struct daemon *daemon) {
 
 void daemon_move(struct daemon *daemon, enum daemon_phase next);
 
-/* Every worker does this on its own loop; NULL: it uses the newest snapshot. */
+/* Every worker does this on its own loop; NULL: it uses the newest snapshot, of which each order
+ * has a reference. Orders of one thread arrive in their order. */
+typedef void order_fn(struct worker *worker);
 void daemon_order(struct daemon *daemon, order_fn *fn);
 
 /* --- the audit log ------------------------------------------------------------------------ */

@@ -3,7 +3,6 @@
 #include "daemon/daemon_inner.h"
 
 #include "base/log.h"
-#include "daemon/restored_agents.h"
 
 /* What to switch on for jobs: the first listener of the contract that goes on with them. */
 static const char *listener_of_jobs(const struct contract_table *contracts) {
@@ -32,10 +31,33 @@ void daemon_log_recovered(const struct daemon *daemon, const struct recovered *f
     }
 }
 
+/* The agents of a run that waited for a human are found by the contract through which it came. If
+ * that does not choose agents itself, the run gets the configured ones (checks.md K26). */
+static struct engine *find_agents(struct str contract, const struct session_name *name,
+                                  recover_engine_fn *answer, void *answer_ctx, void **ret_ask,
+                                  void *ctx) {
+    struct worker *worker = ctx;
+    size_t index = contract_find(&worker->contracts, contract);
+    bool known = index < worker->contracts.count && worker->instances[index];
+    if (!known || !worker->contracts.rows[index]->instance.find_agents)
+        return worker->host.engine;
+    struct contract_ask *ask = NULL;
+    struct engine *engine = worker->contracts.rows[index]->instance.find_agents(
+        worker->instances[index], name, answer, answer_ctx, &ask);
+    *ret_ask = ask;
+    /* cppcheck-suppress returnDanglingLifetime; `ask` is only written to */
+    return engine;
+}
+
+static void leave_agents(void *ctx) {
+    struct contract_ask *ask = ctx;
+    ask->leave(ask);
+}
+
 void daemon_recover(struct daemon *daemon, recovered_fn *done) {
     struct worker *first = &daemon->workers[0];
     const struct recover_helpers helpers = {.jobs = worker_jobs(first),
-                                            .agents = restored_agents(first)};
+                                            .agents = {find_agents, leave_agents, first}};
     daemon->recovery = recover_start(daemon->store, &first->host, &helpers, done, daemon);
 }
 

@@ -1,17 +1,19 @@
 #include "daemon/team.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "daemon/team_agent.h"
 #include "daemon/team_guardrails.h"
-#include "daemon/team_media.h"
 #include "daemon/team_tape.h"
 #include "daemon/team_tools.h"
 #include "provider/chain.h"
 #include "provider/live.h"
+#include "provider/media_local.h"
 #include "provider/media_openai.h"
 #include "provider/remote.h"
 #include "provider/scripted.h"
+#include "wire/websocket.h"
 #include "wire/yaml.h"
 
 #include <stdlib.h>
@@ -76,12 +78,22 @@ static struct remote_options remote_options_of(const struct config_provider *fro
     return options;
 }
 
-/* Owned by the caller: free() it. */
-static struct http_header *headers_of(const struct config_provider *from) {
-    struct http_header *headers = mem_zero(from->header_count, sizeof(*headers));
+/* What a provider that makes requests is asked with. End it with free(headers). */
+struct remote {
+    struct remote_options options;
+    struct http_header *headers;
+};
+
+static struct remote remote_of(const struct config_provider *from,
+                               const struct dialect *dialect, struct http_pool *pool) {
+    struct remote remote = {remote_options_of(from, dialect),
+                            mem_zero(from->header_count, sizeof(struct http_header))};
     for (size_t i = 0; i < from->header_count; i++)
-        headers[i] = (struct http_header){from->headers[i].name, from->headers[i].value};
-    return headers;
+        remote.headers[i] = (struct http_header){from->headers[i].name, from->headers[i].value};
+    remote.options.headers = remote.headers;
+    remote.options.header_count = from->header_count;
+    remote.options.pool = pool;
+    return remote;
 }
 
 bool team_provider_new(const struct config_provider *from, struct http_pool *pool,
@@ -90,45 +102,10 @@ bool team_provider_new(const struct config_provider *from, struct http_pool *poo
     if (!dialect)
         return err_set(e, ERR_FAILED_PRECONDITION, "provider '" STR_FMT "' makes no requests",
                        STR_ARG(from->name));
-    struct remote_options options = remote_options_of(from, dialect);
-    struct http_header *headers = headers_of(from);
-    options.headers = headers;
-    options.header_count = from->header_count;
-    options.pool = pool;
-    *ret = remote_provider_new(&options);
-    free(headers);
+    struct remote remote = remote_of(from, dialect, pool);
+    *ret = remote_provider_new(&remote.options);
+    free(remote.headers);
     return true;
-}
-
-struct media *team_media_beside(const struct config_provider *from, struct http_pool *pool) {
-    const struct dialect *dialect = dialect_find(from->kind);
-    if (!dialect || !dialect->media_beside) return NULL;
-    struct remote_options options = remote_options_of(from, dialect);
-    struct http_header *headers = headers_of(from);
-    options.headers = headers;
-    options.header_count = from->header_count;
-    options.pool = pool;
-    struct media *media = media_openai_new(&options);
-    free(headers);
-    return media;
-}
-
-struct live_model *team_live_beside(const struct config_provider *from,
-                                    struct http_pool *pool) {
-    const struct dialect *dialect = dialect_find(from->kind);
-    if (!dialect || !dialect->live_beside || from->realtime == LIVE_NEVER) return NULL;
-    struct remote_options options = remote_options_of(from, dialect);
-    struct http_header *headers = headers_of(from);
-    options.headers = headers;
-    options.header_count = from->header_count;
-    options.pool = pool;
-    struct live_model *live = live_model_new(&(struct live_model_options){
-        .remote = &options,
-        .which = (enum live_which)from->realtime,
-        .voice = from->realtime_voice,
-    });
-    free(headers);
-    return live;
 }
 
 /* A pool of the team's own never sends a request, so the library is not needed. */
@@ -176,6 +153,73 @@ static struct provider *answerer_of(struct team *team, const struct config *conf
     team->providers[team->provider_count++] = chain;
     free(links);
     return chain;
+}
+
+/* --- media of connectors ------------------------------------------------------------------ */
+
+/* A connector whose provider speaks OpenAI's protocol uses the media endpoints at the same address
+ * with the same key, and likewise its Realtime API (provider/live.h). 'builtin' is this machine
+ * itself. */
+static struct media *media_beside(const struct config_provider *from, struct http_pool *pool) {
+    const struct dialect *dialect = dialect_find(from->kind);
+    if (!dialect || !dialect->media_beside) return NULL;
+    struct remote remote = remote_of(from, dialect, pool);
+    struct media *media = media_openai_new(&remote.options);
+    free(remote.headers);
+    return media;
+}
+
+static struct live_model *live_beside(const struct config_provider *from,
+                                      struct http_pool *pool) {
+    const struct dialect *dialect = dialect_find(from->kind);
+    if (!dialect || !dialect->live_beside || from->realtime == LIVE_NEVER) return NULL;
+    struct remote remote = remote_of(from, dialect, pool);
+    struct live_model *live = live_model_new(&(struct live_model_options){
+        .remote = &remote.options,
+        .which = (enum live_which)from->realtime,
+        .voice = from->realtime_voice,
+    });
+    free(remote.headers);
+    return live;
+}
+
+static struct media *this_machine(struct str name) {
+    return media_local_new(&(struct media_local_options){.name = name});
+}
+
+static struct media *media_of(const struct config_connector *connector,
+                              struct http_pool *pool) {
+    if (!connector->enabled) return NULL;
+    return connector->builtin ? this_machine(connector->id)
+                              : media_beside(connector->provider, pool);
+}
+
+static struct live_model *live_of(const struct config_connector *connector,
+                                  struct http_pool *pool) {
+    bool there = connector->enabled && !connector->builtin;
+    return there ? live_beside(connector->provider, pool) : NULL;
+}
+
+/* The library is small, and loaded here because that is off the loops. */
+static void load_websocket(const struct team *team) {
+    struct err e;
+    for (size_t i = 0; i < team->media_count; i++) {
+        if (!team->live[i]) continue;
+        if (!websocket_load(&e)) log_warning("realtime models cannot be asked: %s", e.text);
+        return;
+    }
+}
+
+/* One of each for each connector. Without connectors there is one, this machine's own. */
+static void make_media(struct team *team, const struct config *config, struct http_pool *pool) {
+    team->media = mem_zero(config->connector_count + 1, sizeof(struct media *));
+    if (!config->connector_count) team->media[team->media_count++] = this_machine(STR("local"));
+    for (size_t i = 0; i < config->connector_count; i++)
+        team->media[team->media_count++] = media_of(&config->connectors[i], pool);
+    team->live = mem_zero(team->media_count + 1, sizeof(struct live_model *));
+    for (size_t i = 0; i < config->connector_count; i++)
+        team->live[i] = live_of(&config->connectors[i], pool);
+    load_websocket(team);
 }
 
 /* --- agents ------------------------------------------------------------------------------- */
@@ -316,7 +360,7 @@ bool team_assemble(const struct config *config, const struct team_resources *giv
         team_done(&team);
         return false;
     }
-    if (given->pool && given->media) team_make_media(&team, config, resources.pool);
+    if (given->pool && given->media) make_media(&team, config, resources.pool);
     team_tape(&team);
     *ret = team;
     return true;

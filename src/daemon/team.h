@@ -29,7 +29,7 @@ struct team {
     struct http_pool *own_pool; /* of a team that is only checked; else NULL */
     struct provider **providers;
     size_t provider_count;
-    struct media **media; /* one per connector, NULL where it has none; see team_media.h */
+    struct media **media; /* one per connector, NULL where it has none */
     size_t media_count;
     struct live_model **live; /* likewise, media_count of them */
     struct tool **tools; /* of the script, the operator's own, the built-in ones, of servers */

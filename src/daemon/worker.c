@@ -1,7 +1,6 @@
 #include "daemon/worker.h"
 
 #include "base/mem.h"
-#include "daemon/caller.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -48,6 +47,29 @@ static struct site *make_site(struct worker *worker, const struct listening *lis
                                .settings = settings_of(worker, listening->owner->index)});
 }
 
+/* --- callers, by the tokens of every contract --------------------------------------------- */
+
+static bool secured(void *ctx) {
+    const struct config_snapshot *snapshot = ((struct worker *)ctx)->snapshot;
+    for (size_t i = 0; i < snapshot->contracts.count; i++) {
+        const struct contract *contract = snapshot->contracts.rows[i];
+        if (contract->settings.secured && contract->settings.secured(snapshot->settings[i]))
+            return true;
+    }
+    return false;
+}
+
+static bool identify(struct str bearer, struct contract_identity *ret, void *ctx) {
+    const struct config_snapshot *snapshot = ((struct worker *)ctx)->snapshot;
+    for (size_t i = 0; i < snapshot->contracts.count; i++) {
+        const struct contract *contract = snapshot->contracts.rows[i];
+        if (contract->settings.identify &&
+            contract->settings.identify(snapshot->settings[i], bearer, ret))
+            return true;
+    }
+    return false;
+}
+
 void worker_prepare(struct worker *worker, const struct worker_options *options) {
     worker->keeper = keeper_new(worker->loop, options->store);
     worker->rates = options->rates;
@@ -62,7 +84,7 @@ void worker_prepare(struct worker *worker, const struct worker_options *options)
                                                .pool = options->pool,
                                                .store = options->store,
                                                .audit = worker->audit,
-                                               .callers = caller_find(worker)};
+                                               .callers = {secured, identify, worker}};
     make_instances(worker);
     worker->site_count = options->listening_count;
     worker->sites = mem_zero(worker->site_count, sizeof(struct site *));
