@@ -14,7 +14,22 @@
 #define WEIR_VALIDATE_JUDGE_H
 
 #include "validate/check.h"
-#include "validate/options.h"
+
+/* What a person asked `weir validate` for. All texts are borrowed. */
+struct validate_options {
+    struct str token;       /* bearer, or a token of Converse; empty: none */
+    struct str signing_key; /* of Converse's tokens; empty: none */
+    struct str user, workspace;
+    struct str model;       /* of nimi.runtime.v1; empty: one that the server lists */
+    struct str input;       /* JSON: what agents are asked, by default "ping" */
+    struct str error_input; /* JSON: makes the agent fail; empty: not given */
+    struct str hitl_input;  /* JSON: makes the agent ask a human; empty: not given */
+    bool strict;
+    bool no_auth_probe;
+    bool behind_sidecar;
+    bool behind_proxy; /* also when behind_sidecar */
+    uint64_t timeout_ms, boot_timeout_ms;
+};
 
 /* One question and its answer as people are shown them, with escapes. */
 struct evidence {
