@@ -1,7 +1,9 @@
 #include "contract/completion.h"
 
+#include "contract/event_id.h"
 #include "provider/dialect.h"
 #include "turn/guarded.h"
+#include "wire/event_json.h"
 
 #define CALLS_MAX_BYTES (16 * MIB)
 
@@ -170,15 +172,6 @@ struct str completion_finish_reason(const struct completion *completion,
 
 /* --- our own member ----------------------------------------------------------------------- */
 
-static void write_id(struct json_writer *json, const char *key, uint64_t run, uint64_t seq) {
-    char room[48];
-    struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
-    buf_append_u64(&id, run);
-    if (seq) buf_append_byte(&id, '-');
-    if (seq) buf_append_u64(&id, seq);
-    json_member_str(json, key, buf_str(&id));
-}
-
 /* On one line, as a frame is. */
 static void write_compact(struct json_writer *json, struct str raw) {
     struct buf out;
@@ -191,7 +184,7 @@ static void write_compact(struct json_writer *json, struct str raw) {
 static void write_approval(const struct completion *completion, const struct event *event,
                            struct json_writer *json) {
     json_member_object(json, "approval");
-    write_id(json, "id", completion->run, event->seq);
+    event_id_write(json, "id", completion->run, event->seq);
     json_member_str(json, "question", event->approval.question);
     if (event->approval.tool.len) json_member_str(json, "tool", event->approval.tool);
     if (event->approval.args.len) {
@@ -204,7 +197,7 @@ static void write_approval(const struct completion *completion, const struct eve
 void completion_write_weir(const struct completion *completion, const struct event *last,
                            struct json_writer *json) {
     json_member_object(json, "weir");
-    write_id(json, "run", completion->run, 0);
+    event_json_id(json, "run", completion->run);
     json_member_str(json, "session", text_str(completion->session));
     if (last && last->kind == EVENT_APPROVAL) write_approval(completion, last, json);
     json_close(json);

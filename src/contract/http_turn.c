@@ -92,6 +92,13 @@ void http_turn_leave_run(struct http_turn *turn, enum close_cause cause) {
     }
 }
 
+bool http_turn_may_end(struct http_turn *turn, struct close_ending ending,
+                       enum close_cause cause) {
+    if (ending.status != ERR_NONE) http_turn_leave_run(turn, cause);
+    if (!turn->gone && cause == CAUSE_STALLED) route_cut(turn->call);
+    return !turn->gone && cause != CAUSE_STALLED;
+}
+
 static void http_turn_left(void *ctx) {
     struct http_turn *turn = ctx;
     turn->gone = true;

@@ -168,6 +168,11 @@ void http_turn_give_up(struct http_turn *turn, const struct err *why);
  * request started is not changed. */
 void http_turn_leave_run(struct http_turn *turn, enum close_cause cause);
 
+/* The same for a wire of events, when it ends in any way. False: its reader is gone, or is cut off now;
+ * nothing more can be sent. */
+MUST_CHECK bool http_turn_may_end(struct http_turn *turn, struct close_ending ending,
+                                  enum close_cause cause);
+
 /* --- for a wire: its ctx is the turn ------------------------------------------------------ */
 
 size_t http_turn_queued(void *ctx);

@@ -64,11 +64,6 @@ static struct shared_webhook *webhook_of(struct list *link) {
     return CONTAINER_OF(link, struct shared_webhook, link);
 }
 
-static void begin_key(struct buf *key, uint64_t run, struct str id) {
-    buf_init(key, WEBHOOK_KEY_MAX_BYTES);
-    webhook_key_write(run, id, key);
-}
-
 static uint64_t next_number(struct shared_webhooks *shared) {
     pthread_mutex_lock(&shared->lock);
     uint64_t number = ++shared->numbers;
@@ -115,7 +110,7 @@ static void shared_on_progress(struct push *push) {
     bool over = push->state == PUSH_SETTLED;
     enum webhook_claim_end end = push->gone ? WEBHOOK_CLAIM_IS_GONE : WEBHOOK_CLAIM_IS_OVER;
     struct buf key;
-    begin_key(&key, push->run, push->webhook.id);
+    webhook_key_begin(push->run, push->webhook.id, &key);
     webhook_claim_sent(push->place->store, push->place->loop, buf_str(&key), webhook->number,
                        push->sent, over ? end : WEBHOOK_CLAIM_GOES_ON);
     buf_done(&key);
@@ -146,7 +141,7 @@ static void on_checked(bool stands, const struct err *failed, void *ctx) {
 static void shared_on_ask(struct push *push) {
     struct shared_webhook *webhook = CONTAINER_OF(push, struct shared_webhook, push);
     struct buf key;
-    begin_key(&key, push->run, push->webhook.id);
+    webhook_key_begin(push->run, push->webhook.id, &key);
     webhook->ask = webhook_claim_check(push->place->store, push->place->loop, buf_str(&key),
                                        webhook->number, on_checked, webhook);
     buf_done(&key);
@@ -183,7 +178,7 @@ struct kept_put {
 static void kept_put_init(struct kept_put *kept, const struct webhook_put *put,
                           uint64_t number) {
     const struct webhook_record record = {put->webhook, put->workspace, put->dialect};
-    begin_key(&kept->key, put->run, put->webhook.id);
+    webhook_key_begin(put->run, put->webhook.id, &kept->key);
     buf_init(&kept->bytes, RECORD_MAX_BYTES);
     buf_init(&kept->peers, RECORD_MAX_BYTES);
     webhook_record_write(&record, &kept->bytes);
@@ -276,7 +271,7 @@ struct webhook_claim_ask *shared_webhooks_remove(const struct push_place *place,
                                                  struct str id, webhook_claim_fn *done,
                                                  void *ctx) {
     struct buf key;
-    begin_key(&key, run, id);
+    webhook_key_begin(run, id, &key);
     struct webhook_claim_ask *ask =
         webhook_claim_remove(place->store, place->loop, buf_str(&key), done, ctx);
     buf_done(&key);
@@ -318,17 +313,9 @@ static void drop_lost(struct shared_webhooks *shared, const struct webhook_claim
 /* Under the lock. */
 static void take_claim(struct shared_webhooks *shared, const struct webhook_claim *claim,
                        struct arena *arena) {
-    struct webhook_record kept;
     struct webhook_put put = {.place = shared->reader};
     bool over;
-    if (!webhook_key_read(claim->key, &put.run) ||
-        !webhook_record_read(claim->bytes, arena, &kept)) {
-        log_warning("a2a: the store has a webhook that cannot be read; it is not called");
-        return;
-    }
-    put.workspace = kept.workspace;
-    put.dialect = kept.dialect;
-    put.webhook = kept.webhook;
+    if (!webhook_put_read(claim->key, claim->bytes, arena, &put)) return;
     shared_begin(
         shared_webhook_new(shared, &put, claim->number, webhook_sent_read(claim->sent, &over)));
 }

@@ -251,12 +251,7 @@ static void stream_ended(struct close_ending ending, enum close_cause cause,
     struct a2a_call *call = ctx;
     struct buf data;
     (void)last; /* a failure is a state, and has been sent */
-    if (ending.status != ERR_NONE) http_turn_leave_run(&call->http, cause);
-    if (call->http.gone) return;
-    if (cause == CAUSE_STALLED) {
-        route_cut(call->http.call);
-        return;
-    }
+    if (!http_turn_may_end(&call->http, ending, cause)) return;
     if (ending.status != ERR_NONE) {
         buf_init(&data, 64 * KIB);
         a2a_write_failure(call, A2A_ERROR_UNAVAILABLE,

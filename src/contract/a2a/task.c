@@ -1,6 +1,7 @@
 #include "contract/a2a/task.h"
 
 #include "base/mem.h"
+#include "contract/event_id.h"
 #include "turn/guarded.h"
 
 #include <stdlib.h>
@@ -95,27 +96,13 @@ static void note_started(struct a2a_task *task, const struct event *event) {
     move(task, A2A_WORKING, event);
 }
 
-static void append_ids(const struct a2a_task *task, uint64_t seq, struct buf *out) {
-    buf_append_u64(out, task->run);
-    buf_append_byte(out, '-');
-    buf_append_u64(out, seq);
-}
-
-static void write_id(const struct a2a_task *task, const char *key, uint64_t seq,
-                     struct json_writer *w) {
-    char room[48];
-    struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
-    append_ids(task, seq, &id);
-    json_member_str(w, key, buf_str(&id));
-}
-
 /* {"approval":"7-4","question":"...","tool":"pay","args":{...}} */
 static void note_approval(struct a2a_task *task, const struct event *event, uint64_t seq) {
     struct buf data;
     buf_init(&data, 2 * ANSWER_MAX_BYTES);
     struct json_writer w = json_writer(&data);
     json_open_object(&w);
-    write_id(task, "approval", seq, &w);
+    event_id_write(&w, "approval", task->run, seq);
     json_member_str(&w, "question", event->approval.question);
     if (event->approval.tool.len) json_member_str(&w, "tool", event->approval.tool);
     if (event->approval.args.len) json_member_raw(&w, "args", event->approval.args);

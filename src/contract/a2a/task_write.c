@@ -2,14 +2,9 @@
 #include "contract/a2a/task.h"
 
 #include "base/clock.h"
+#include "contract/event_id.h"
+#include "wire/event_json.h"
 #include "wire/moment.h"
-
-static void write_run(const struct a2a_task *task, const char *key, struct json_writer *w) {
-    char room[24];
-    struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
-    buf_append_u64(&id, task->run);
-    json_member_str(w, key, buf_str(&id));
-}
 
 /* --- parts -------------------------------------------------------------------------------- */
 
@@ -44,12 +39,11 @@ void a2a_artifact_write(struct str text, enum a2a_dialect dialect, struct json_w
 
 static void write_message_id(const struct a2a_task *task, const struct a2a_line *line,
                              struct json_writer *w) {
-    char room[48];
-    struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
-    buf_append_u64(&id, task->run);
-    buf_append_byte(&id, '-');
-    buf_append_u64(&id, line->seq);
-    json_member_str(w, "messageId", line->id.len ? text_str(line->id) : buf_str(&id));
+    if (line->id.len) {
+        json_member_str(w, "messageId", text_str(line->id));
+    } else {
+        event_id_write(w, "messageId", task->run, line->seq);
+    }
 }
 
 static void open_message(const struct a2a_task *task, const struct a2a_line *line,
@@ -83,7 +77,7 @@ static void write_message(const struct a2a_task *task, const struct a2a_line *li
 /* --- status ------------------------------------------------------------------------------- */
 
 void a2a_task_write_names(const struct a2a_task *task, struct json_writer *w) {
-    write_run(task, "taskId", w);
+    event_json_id(w, "taskId", task->run);
     json_member_str(w, "contextId", text_str(task->session));
 }
 
@@ -148,7 +142,7 @@ void a2a_task_write(const struct a2a_task *task, const struct a2a_view *view,
                     struct json_writer *w) {
     json_open_object(w);
     if (view->dialect == A2A_0_3) json_member_str(w, "kind", STR("task"));
-    write_run(task, "id", w);
+    event_json_id(w, "id", task->run);
     json_member_str(w, "contextId", text_str(task->session));
     a2a_task_write_status(task, view->dialect, w);
     if (view->artifacts && task->answer.len) {
@@ -168,7 +162,7 @@ void a2a_task_write(const struct a2a_task *task, const struct a2a_view *view,
 void a2a_task_write_flat(const struct a2a_task *task, struct json_writer *w) {
     struct str output =
         task->note.text.len ? text_str(task->note.text) : buf_str(&task->answer);
-    write_run(task, "task_id", w);
+    event_json_id(w, "task_id", task->run);
     json_member_str(w, "status", a2a_state_name(task->state, A2A_BREEDER));
     json_member_str(w, "output", output);
     json_member_array(w, "artifacts");

@@ -1,6 +1,7 @@
 #include "contract/a2a/webhook.h"
 
 #include "store/webhook_claim.h"
+#include "wire/event_json.h"
 
 /* --- texts -------------------------------------------------------------------------------- */
 
@@ -82,13 +83,6 @@ bool webhook_read(enum a2a_dialect dialect, struct json object, struct arena *ar
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-static void write_number(struct json_writer *w, const char *key, uint64_t number) {
-    char room[24];
-    struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
-    buf_append_u64(&text, number);
-    json_member_str(w, key, buf_str(&text));
-}
-
 static void write_members(const struct webhook *webhook, enum a2a_dialect dialect,
                           bool with_credentials, struct json_writer *w) {
     json_member_str(w, "id", webhook->id);
@@ -111,7 +105,7 @@ void webhook_write(const struct webhook *webhook, uint64_t run, enum a2a_dialect
                    struct json_writer *w) {
     bool wrapped = dialect == A2A_0_3;
     json_open_object(w);
-    write_number(w, "taskId", run);
+    event_json_id(w, "taskId", run);
     if (wrapped) json_member_object(w, "pushNotificationConfig");
     write_members(webhook, dialect, false, w);
     if (wrapped) json_close(w);
@@ -151,7 +145,8 @@ bool webhook_record_read(struct str bytes, struct arena *arena, struct webhook_r
     return webhook_read(A2A_1_0, webhook, arena, &ret->webhook, &e) && ret->webhook.id.len;
 }
 
-void webhook_key_write(uint64_t run, struct str id, struct buf *ret) {
+void webhook_key_begin(uint64_t run, struct str id, struct buf *ret) {
+    buf_init(ret, WEBHOOK_KEY_MAX_BYTES);
     buf_append_u64(ret, run);
     buf_append_byte(ret, '-');
     buf_append(ret, id);

@@ -56,7 +56,7 @@ MUST_CHECK bool webhook_record_read(struct str bytes, struct arena *arena,
 
 /* Its key, "7-mine". The keys of a task are those from "7-" and below "7.". */
 #define WEBHOOK_KEY_MAX_BYTES (ID_MAX_BYTES + 24)
-void webhook_key_write(uint64_t run, struct str id, struct buf *ret);
+void webhook_key_begin(uint64_t run, struct str id, struct buf *ret); /* ends with buf_done() */
 MUST_CHECK bool webhook_key_read(struct str key, uint64_t *ret_run);
 
 /* What it was sent, "12", and whether that is all, "12 over". Anything else was never written: 0. */

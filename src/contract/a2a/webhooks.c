@@ -53,18 +53,13 @@ static struct entry *entry_of(struct list *link) {
 
 /* --- the store ---------------------------------------------------------------------------- */
 
-static void append_key(struct buf *key, uint64_t run, struct str id) {
-    buf_init(key, WEBHOOK_KEY_MAX_BYTES);
-    webhook_key_write(run, id, key);
-}
-
 static struct kept_ask *keep(struct entry *entry, kept_done_fn *kept, void *ctx) {
     const struct push *push = &entry->push;
     const struct webhook_record record = {push->webhook, text_str(entry->workspace),
                                           push->dialect};
     struct buf key, bytes;
     if (!push->place->store) return NULL;
-    append_key(&key, push->run, push->webhook.id);
+    webhook_key_begin(push->run, push->webhook.id, &key);
     buf_init(&bytes, RECORD_MAX_BYTES);
     webhook_record_write(&record, &bytes);
     const struct kept_record records[] = {
@@ -88,7 +83,7 @@ static void keep_removal(const struct entry *entry) {
     const struct push *push = &entry->push;
     struct buf key;
     if (!push->place->store) return;
-    append_key(&key, push->run, push->webhook.id);
+    webhook_key_begin(push->run, push->webhook.id, &key);
     keep_gone(push->place->store, push->place->loop, buf_str(&key));
     buf_done(&key);
 }
@@ -98,7 +93,7 @@ static void keep_progress(const struct entry *entry) {
     char room[40];
     struct buf key, sent = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     if (!push->place->store) return;
-    append_key(&key, push->run, push->webhook.id);
+    webhook_key_begin(push->run, push->webhook.id, &key);
     buf_append_u64(&sent, push->sent);
     if (push->state == PUSH_SETTLED) buf_append(&sent, STR(WEBHOOK_CLAIM_OVER));
     const struct kept_record record = {
@@ -282,6 +277,19 @@ static const struct kept_record *sent_of(const struct kept_record *records, size
     return NULL;
 }
 
+bool webhook_put_read(struct str key, struct str bytes, struct arena *arena,
+                      struct webhook_put *ret) {
+    struct webhook_record kept;
+    if (!webhook_key_read(key, &ret->run) || !webhook_record_read(bytes, arena, &kept)) {
+        log_warning("a2a: the store has a webhook that cannot be read; it is not called");
+        return false;
+    }
+    ret->workspace = kept.workspace;
+    ret->dialect = kept.dialect;
+    ret->webhook = kept.webhook;
+    return true;
+}
+
 /* Under the lock. */
 static void restore(struct webhooks *webhooks, const struct webhook_put *put, uint64_t sent,
                     bool over) {
@@ -298,17 +306,9 @@ static void restore(struct webhooks *webhooks, const struct webhook_put *put, ui
 
 static void take_record(struct webhooks *webhooks, const struct kept_record *record,
                         const struct kept_record *sent, struct arena *arena) {
-    struct webhook_record kept;
     struct webhook_put put = {.place = webhooks->reader};
     bool over = false;
-    if (!webhook_key_read(record->key, &put.run) ||
-        !webhook_record_read(record->bytes, arena, &kept)) {
-        log_warning("a2a: the store has a webhook that cannot be read; it is not called");
-        return;
-    }
-    put.workspace = kept.workspace;
-    put.dialect = kept.dialect;
-    put.webhook = kept.webhook;
+    if (!webhook_put_read(record->key, record->bytes, arena, &put)) return;
     uint64_t seq = sent ? webhook_sent_read(sent->bytes, &over) : 0;
     restore(webhooks, &put, seq, over);
 }

@@ -42,6 +42,10 @@ struct webhook_put {
     struct webhook webhook;
 };
 
+/* Fill it, but for its place, from what the store has. False: that cannot be read, and the log says so. */
+MUST_CHECK bool webhook_put_read(struct str key, struct str bytes, struct arena *arena,
+                                 struct webhook_put *ret);
+
 /* Whether one more is taken now.
  * errors  ERR_UNAVAILABLE they are being read, or the daemon stops; ERR_RESOURCE_EXHAUSTED */
 MUST_CHECK bool webhooks_have_room(struct webhooks *webhooks, const struct webhook_put *put,

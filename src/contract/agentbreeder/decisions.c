@@ -9,6 +9,7 @@
  *                      another one 409; an /invoke is a turn */
 #include "base/id.h"
 #include "contract/agentbreeder/inner.h"
+#include "contract/event_id.h"
 #include "session/decision.h"
 #include "session/directory.h"
 #include "wire/digest.h"
@@ -41,17 +42,14 @@ static bool take_user(struct turn *turn, struct json body, struct err *e) {
  * not exist. */
 static bool decisions_take_approval(struct turn *turn, struct json body, struct err *e) {
     struct json id = json_find(body, STR("approval_id"));
-    struct str text, seq;
+    struct str text;
     if (json_is_absent(id)) return true;
     if (!json_str(id, turn->http.arena, &text))
         return err_set(e, ERR_INVALID_ARGUMENT, "approval_id must be a string, not %s",
                        json_kind_name(id.kind));
     if (text.len == 0) return true;
-    struct str run = str_split(text, '-', &seq);
-    bool reads = seq.at && str_to_u64(run, &turn->approval_run) &&
-                 str_to_u64(seq, &turn->approval_seq) && turn->approval_run &&
-                 turn->approval_seq;
-    if (!reads) turn->approval_run = turn->approval_seq = UINT64_MAX;
+    if (!event_id_read(text, &turn->approval_run, &turn->approval_seq))
+        turn->approval_run = turn->approval_seq = UINT64_MAX;
     return true;
 }
 
@@ -89,13 +87,8 @@ static void write_words(struct json_writer *json, const char *key, enum yes_no w
 
 static void decisions_write_question(struct json_writer *json,
                                      const struct pending_view *view) {
-    char room[48];
-    struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
-    buf_append_u64(&id, view->run);
-    buf_append_byte(&id, '-');
-    buf_append_u64(&id, view->seq);
     json_open_object(json);
-    json_member_str(json, "approval_id", buf_str(&id));
+    event_id_write(json, "approval_id", view->run, view->seq);
     json_member_str(json, "user", view->name.user);
     json_member_str(json, "question", view->asked.question);
     if (view->asked.tool.len) json_member_str(json, "tool", view->asked.tool);

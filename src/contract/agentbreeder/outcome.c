@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "contract/event_id.h"
 #include "conversation/conversation.h"
 #include "record/record.h"
 
@@ -13,7 +14,7 @@
 
 /* A tool call without a result so far. */
 struct open_call {
-    char *room; /* holds the three texts */
+    struct buf room; /* holds the three texts */
     struct str call_id, tool, args;
     int64_t at_ms;
     bool acts; /* it is not idempotent, and no human has yet to allow it */
@@ -26,7 +27,8 @@ void outcome_init(struct outcome *outcome) {
 }
 
 void outcome_done(struct outcome *outcome) {
-    for (size_t i = 0; i < outcome->open_call_count; i++) free(outcome->open_calls[i].room);
+    for (size_t i = 0; i < outcome->open_call_count; i++)
+        buf_done(&outcome->open_calls[i].room);
     free(outcome->open_calls);
     text_done(&outcome->session);
     text_done(&outcome->usage.model);
@@ -49,21 +51,12 @@ void outcome_address(struct outcome *outcome, struct str session, bool wants_tex
 
 /* --- the tools of a run, for `history` ---------------------------------------------------- */
 
-static struct str outcome_put(char **at, struct str text) {
-    char *here = *at;
-    if (text.len) memcpy(here, text.at, text.len);
-    *at += text.len;
-    return str_of(here, text.len);
-}
-
 static void open_call(struct outcome *outcome, struct str call_id, struct str tool,
                       struct str args, int64_t at_ms, bool acts) {
     struct open_call opened = {
-        .room = mem_alloc(call_id.len + tool.len + args.len + 1), .at_ms = at_ms, .acts = acts};
-    char *at = opened.room;
-    opened.call_id = outcome_put(&at, call_id);
-    opened.tool = outcome_put(&at, tool);
-    opened.args = outcome_put(&at, args);
+        .call_id = call_id, .tool = tool, .args = args, .at_ms = at_ms, .acts = acts};
+    struct str *const texts[] = {&opened.call_id, &opened.tool, &opened.args};
+    buf_keep_texts(&opened.room, texts, ARRAY_LEN(texts));
     size_t size = (outcome->open_call_count + 1) * sizeof(struct open_call);
     outcome->open_calls = mem_resize(outcome->open_calls, size);
     outcome->open_calls[outcome->open_call_count++] = opened;
@@ -73,7 +66,7 @@ static void forget_call(struct outcome *outcome, struct str call_id) {
     for (size_t i = 0; i < outcome->open_call_count; i++) {
         struct open_call *opened = &outcome->open_calls[i];
         if (!str_equal(opened->call_id, call_id)) continue;
-        free(opened->room);
+        buf_done(&opened->room);
         *opened = outcome->open_calls[--outcome->open_call_count];
         return;
     }
@@ -239,12 +232,7 @@ static void write_awaiting(const struct event *event, struct json_writer *json) 
 /* Write the question, and its id for other routes: "<run>-<seq>". */
 static void write_approval(const struct outcome *outcome, const struct event *event,
                            struct json_writer *json) {
-    char room[48];
-    struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
-    buf_append_u64(&id, outcome->run);
-    buf_append_byte(&id, '-');
-    buf_append_u64(&id, event->seq);
-    json_member_str(json, "approval_id", buf_str(&id));
+    event_id_write(json, "approval_id", outcome->run, event->seq);
     json_member_str(json, "question", event->approval.question);
     if (event->approval.tool.len) json_member_str(json, "tool", event->approval.tool);
     if (event->approval.args.len) json_member_raw(json, "args", event->approval.args);

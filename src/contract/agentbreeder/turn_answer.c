@@ -143,12 +143,7 @@ static void stream_ended(struct close_ending ending, enum close_cause cause,
                          const struct event *last, void *ctx) {
     struct turn *turn = ctx;
     (void)last; /* a failure has been sent as an event already */
-    if (ending.status != ERR_NONE) http_turn_leave_run(&turn->http, cause);
-    if (turn->http.gone) return;
-    if (cause == CAUSE_STALLED) {
-        route_cut(turn->http.call);
-        return;
-    }
+    if (!http_turn_may_end(&turn->http, ending, cause)) return;
     if (ending.status != ERR_NONE) {
         frame_error(turn->http.call, ending.status, STR("the turn was cut short"));
     }

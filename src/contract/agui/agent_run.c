@@ -42,12 +42,7 @@ static void run_ended(struct close_ending ending, enum close_cause cause,
     struct agent_run *run = ctx;
     struct str reason, message;
     bool cancelled = last && last->kind == EVENT_CANCELLED;
-    if (ending.status != ERR_NONE) http_turn_leave_run(&run->base.http, cause);
-    if (run->base.http.gone) return;
-    if (cause == CAUSE_STALLED) {
-        route_cut(run->base.http.call);
-        return;
-    }
+    if (!http_turn_may_end(&run->base.http, ending, cause)) return;
     if (cause != CAUSE_FINISHED && !cancelled) {
         guest_turn_failure(cause, ending.status, last, &reason, &message);
         run_events_fail(&run->events, reason, message);

@@ -1,6 +1,7 @@
 #include "contract/agui/request.h"
 
 #include "base/id.h"
+#include "contract/event_id.h"
 #include "contract/request_reading.h"
 
 #define BACKGROUND_MAX_BYTES (16 * MIB)
@@ -37,12 +38,10 @@ static bool take_names(struct request_reading *reading, const struct json *found
 
 /* --- the answer to an interrupt ----------------------------------------------------------- */
 
-/* "<run>-<seq>"; any other text names a question that does not exist. */
+/* Any text that is no event's id names a question that does not exist. */
 static void take_question(struct str id, struct guest_request *ret) {
-    struct str seq, run = str_split(id, '-', &seq);
-    bool reads = seq.at && str_to_u64(run, &ret->approval_run) &&
-                 str_to_u64(seq, &ret->approval_seq) && ret->approval_run && ret->approval_seq;
-    if (!reads) ret->approval_run = ret->approval_seq = UINT64_MAX;
+    if (!event_id_read(id, &ret->approval_run, &ret->approval_seq))
+        ret->approval_run = ret->approval_seq = UINT64_MAX;
 }
 
 /* The payload is the decision: words, or JSON in a form of session/decision.h. */

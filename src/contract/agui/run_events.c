@@ -1,6 +1,7 @@
 #include "contract/agui/run_events.h"
 
 #include "base/mem.h"
+#include "contract/event_id.h"
 #include "conversation/conversation.h"
 #include "route/route_json.h"
 #include "tool/computed.h"
@@ -61,9 +62,7 @@ static void write_run(const struct run_events *events, struct json_writer *json)
 static struct str message_id(const struct run_events *events, char room[MESSAGE_ID_BYTES]) {
     struct buf id = {.at = room, .room = MESSAGE_ID_BYTES, .max_bytes = MESSAGE_ID_BYTES};
     buf_append(&id, STR("msg-"));
-    buf_append_u64(&id, events->run_id);
-    buf_append_byte(&id, '-');
-    buf_append_u64(&id, events->messages);
+    event_id_put(&id, events->run_id, events->messages);
     return buf_str(&id);
 }
 
@@ -362,14 +361,9 @@ static void write_usage(const struct run_events *events, struct json_writer *jso
 
 static void write_interrupt(const struct run_events *events, const struct event *event,
                             struct json_writer *json) {
-    char room[MESSAGE_ID_BYTES];
-    struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     struct str guarded = event->approval.guards;
-    buf_append_u64(&id, events->run_id);
-    buf_append_byte(&id, '-');
-    buf_append_u64(&id, event->seq);
     json_open_object(json);
-    json_member_str(json, "id", buf_str(&id));
+    event_id_write(json, "id", events->run_id, event->seq);
     json_member_str(json, "reason", guarded.len ? STR("tool_call") : STR("input_required"));
     json_member_str(json, "message", event->approval.question);
     if (guarded.len) {

@@ -234,12 +234,7 @@ static void events_ended(struct close_ending ending, enum close_cause cause,
     struct message_turn *turn = ctx;
     struct str message;
     struct buf data;
-    if (ending.status != ERR_NONE) http_turn_leave_run(&turn->base.http, cause);
-    if (turn->base.http.gone) return;
-    if (cause == CAUSE_STALLED) {
-        route_cut(turn->base.http.call);
-        return;
-    }
+    if (!http_turn_may_end(&turn->base.http, ending, cause)) return;
     if (cause != CAUSE_FINISHED && !completion_is_filtered(last)) {
         struct api_failure error = failure_of(cause, ending.status, last, &message);
         buf_init(&data, 6 * message.len + KIB);

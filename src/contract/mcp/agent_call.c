@@ -4,6 +4,7 @@
 #include "server/exchange_trace.h"
 #include "turn/cancel_run.h"
 #include "turn/run.h"
+#include "wire/event_json.h"
 
 #include <stdlib.h>
 
@@ -15,14 +16,6 @@ struct str agent_call_schema(const struct agent *agent) {
     struct json type = json_find(json_of(agent->schema_text), STR("type"));
     return agent->schema_text.len && json_is(type, STR("object")) ? agent->schema_text
                                                                   : STR_EMPTY;
-}
-
-const struct agent *agent_call_find(const struct mcp_instance *instance, struct str slug) {
-    const struct engine *engine = instance->guest.site.host->engine;
-    for (size_t i = 0; i < engine->agent_count; i++) {
-        if (str_equal(engine->agents[i].slug, slug)) return &engine->agents[i];
-    }
-    return NULL;
 }
 
 struct session_table *agent_call_sessions(const struct agent_call *agent_call) {
@@ -165,7 +158,7 @@ static void agent_call_report(struct agent_call *agent_call, const char *kind, s
     json_open_object(&w);
     json_member_str(&w, "weir/event", str_from(kind));
     json_member_str(&w, "weir/agent", agent);
-    agent_result_write_id(&w, "weir/run", agent_call->run_id, 0);
+    event_json_id(&w, "weir/run", agent_call->run_id);
     json_close(&w);
     toolserver_call_report(agent_call->call, agent_call->seq, message,
                            buf_ok(&meta) ? buf_str(&meta) : STR_EMPTY);
@@ -198,7 +191,8 @@ static bool is_own(const struct agent_call *agent_call, const struct event *even
 
 static void take_started(struct agent_call *agent_call, const struct event *event) {
     struct arena *arena = toolserver_call_arena(agent_call->call);
-    const struct agent *agent = agent_call_find(agent_call->instance, event->agent);
+    const struct agent *agent =
+        engine_agent(agent_call->instance->guest.site.host->engine, event->agent);
     if (!agent_call->follow || agent_call->known) return;
     if (!is_own(agent_call, event) ||
         !arena_str(arena, event->started.session, &agent_call->name.session))

@@ -59,8 +59,7 @@ void agent_call_fail_with(struct agent_call *agent_call, struct str reason, stru
 void agent_call_fail(struct agent_call *agent_call, const struct err *why);
 void agent_call_refuse(struct agent_call *agent_call); /* a resumed call that is not known */
 
-/* The agent of this slug, or NULL; its schema if structured content can follow it, or empty. */
-const struct agent *agent_call_find(const struct mcp_instance *instance, struct str slug);
+/* The agent's schema if structured content can follow it, or empty. */
 struct str agent_call_schema(const struct agent *agent);
 
 struct session_table *agent_call_sessions(const struct agent_call *agent_call);
@@ -81,9 +80,6 @@ void agent_result_waiting(const struct agent_call *agent_call, const struct pend
                           struct buf *out);
 void agent_result_failed(const struct agent_call *agent_call, struct str reason,
                          struct str message, struct buf *out);
-
-/* Write "<run>" or, with a seq, "<run>-<seq>": ids exceed the numbers of some JSON readers. */
-void agent_result_write_id(struct json_writer *w, const char *key, uint64_t run, uint64_t seq);
 
 /* The structured answer of an agent without a schema. */
 extern const struct str agent_result_schema;

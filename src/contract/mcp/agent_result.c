@@ -3,7 +3,9 @@
  * The text is for the client's model, the structured content for programs. Of an agent with a
  * schema the structured content is its answer alone, so a question of it has none: clients check
  * structured content against the schema. `_meta` names the run and the session in each case. */
+#include "contract/event_id.h"
 #include "contract/mcp/agent_call.h"
+#include "wire/event_json.h"
 
 #define TEXT_MAX_BYTES (64 * MIB)
 
@@ -30,19 +32,10 @@ static void write_content(struct json_writer *w, struct str text) {
     json_close(w);
 }
 
-void agent_result_write_id(struct json_writer *w, const char *key, uint64_t run, uint64_t seq) {
-    char room[48];
-    struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
-    buf_append_u64(&id, run);
-    if (seq) buf_append_byte(&id, '-');
-    if (seq) buf_append_u64(&id, seq);
-    json_member_str(w, key, buf_str(&id));
-}
-
 static void write_question(struct json_writer *w, const char *key,
                            const struct pending_view *view) {
     json_member_object(w, key);
-    agent_result_write_id(w, "id", view->run, view->seq);
+    event_id_write(w, "id", view->run, view->seq);
     json_member_str(w, "question", view->asked.question);
     if (view->asked.tool.len) json_member_str(w, "tool", view->asked.tool);
     if (view->asked.args.len) json_member_raw(w, "args", view->asked.args);
@@ -53,7 +46,7 @@ static void write_question(struct json_writer *w, const char *key,
 static void write_meta(const struct agent_call *agent_call, const struct pending_view *waits,
                        struct str reason, struct json_writer *w) {
     json_member_object(w, "_meta");
-    if (agent_call->run_id) agent_result_write_id(w, "weir/run", agent_call->run_id, 0);
+    if (agent_call->run_id) event_json_id(w, "weir/run", agent_call->run_id);
     if (agent_call->name.session.len)
         json_member_str(w, "weir/session", agent_call->name.session);
     if (waits) write_question(w, "weir/approval", waits);
@@ -118,9 +111,7 @@ static void append_advice(const struct agent_call *agent_call, const struct pend
     buf_append(out, STR("\nAsk the user. Then call this tool again with the session "));
     json_put_str(out, agent_call->name.session);
     buf_append(out, STR(", the approval \""));
-    buf_append_u64(out, view->run);
-    buf_append_byte(out, '-');
-    buf_append_u64(out, view->seq);
+    event_id_put(out, view->run, view->seq);
     buf_append(out, STR("\", and as the message \"yes\", \"no\", or the answer to the "
                         "question."));
 }

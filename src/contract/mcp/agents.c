@@ -54,7 +54,7 @@ static void agents_call(struct toolserver_call *call, const struct toolserver_to
                         struct json arguments, void *ctx) {
     struct mcp_instance *instance = ctx;
     struct err e;
-    const struct agent *agent = agent_call_find(instance, tool->name);
+    const struct agent *agent = engine_agent(instance->guest.site.host->engine, tool->name);
     struct agent_call *agent_call = agent_call_new(call, instance);
     struct arena *arena = toolserver_call_arena(call);
     agent_call->agent = tool->name;

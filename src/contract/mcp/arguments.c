@@ -1,5 +1,6 @@
 /* arguments: what a client passes to an agent. */
 #include "base/id.h"
+#include "contract/event_id.h"
 #include "contract/mcp/agent_call.h"
 
 static bool arguments_read_text(struct json arguments, const char *key, struct arena *arena,
@@ -14,16 +15,11 @@ static bool arguments_read_text(struct json arguments, const char *key, struct a
            err_set(e, ERR_INVALID_ARGUMENT, "%s is longer than a call may hold", key);
 }
 
-/* "<run>-<seq>" */
 static bool read_approval(struct str text, struct agent_call *ret, struct err *e) {
-    struct str seq;
-    if (text.len == 0) return true;
-    struct str run = str_split(text, '-', &seq);
-    bool reads = seq.at && str_to_u64(run, &ret->approval_run) &&
-                 str_to_u64(seq, &ret->approval_seq) && ret->approval_run && ret->approval_seq;
-    return reads || err_set(e, ERR_INVALID_ARGUMENT,
-                            "approval is not the id of a question; pass the one that the "
-                            "waiting answer had");
+    return text.len == 0 || event_id_read(text, &ret->approval_run, &ret->approval_seq) ||
+           err_set(e, ERR_INVALID_ARGUMENT,
+                   "approval is not the id of a question; pass the one that the waiting answer "
+                   "had");
 }
 
 static bool check_keys(struct json arguments, struct err *e) {

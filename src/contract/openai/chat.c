@@ -305,12 +305,7 @@ static void chunks_fail(struct api_turn *turn, enum close_cause cause, enum err_
 static void chunks_ended(struct close_ending ending, enum close_cause cause,
                          const struct event *last, void *ctx) {
     struct api_turn *turn = ctx;
-    if (ending.status != ERR_NONE) http_turn_leave_run(&turn->base.http, cause);
-    if (turn->base.http.gone) return;
-    if (cause == CAUSE_STALLED) {
-        route_cut(turn->base.http.call);
-        return;
-    }
+    if (!http_turn_may_end(&turn->base.http, ending, cause)) return;
     if (cause != CAUSE_FINISHED && !completion_is_filtered(last))
         chunks_fail(turn, cause, ending.status, last);
     route_sse_end(turn->base.http.call);

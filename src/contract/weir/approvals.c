@@ -1,6 +1,7 @@
 #include "contract/weir/approvals.h"
 
 #include "base/mem.h"
+#include "contract/event_id.h"
 #include "session/decision.h"
 #include "session/posted_answer.h"
 
@@ -11,21 +12,11 @@
 
 /* --- as JSON ------------------------------------------------------------------------------ */
 
-static void write_approval_id(struct json_writer *json, const char *key, uint64_t run,
-                              uint64_t seq) {
-    char room[48];
-    struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
-    buf_append_u64(&id, run);
-    buf_append_byte(&id, '-');
-    buf_append_u64(&id, seq);
-    json_member_str(json, key, buf_str(&id));
-}
-
 void api_write_approval(struct json_writer *json, const struct pending_view *view,
                         const char *state, struct str answer) {
     const struct pending_question *asked = &view->asked;
     json_open_object(json);
-    write_approval_id(json, "id", view->run, view->seq);
+    event_id_write(json, "id", view->run, view->seq);
     event_json_id(json, "run_id", view->run);
     json_member_str(json, "state", str_from(state));
     json_member_str(json, "kind", asked->guards.len ? STR("tool") : STR("question"));
@@ -137,7 +128,7 @@ void approval_report_taken(struct route_call *call, uint64_t run, uint64_t seq,
                            struct str state) {
     struct route_json reply;
     struct json_writer *json = route_json_object(&reply, KIB);
-    write_approval_id(json, "id", run, seq);
+    event_id_write(json, "id", run, seq);
     event_json_id(json, "run_id", run);
     json_member_str(json, "state", state);
     route_json_reply(&reply, call, 200);
@@ -289,8 +280,7 @@ void approval_look_up(struct route_call *call, struct api_instance *instance,
 }
 
 bool approval_take_id(struct route_call *call, uint64_t *ret_run, uint64_t *ret_seq) {
-    struct str seq, run = str_split(lent_read(route_parameter(call, STR("id"))), '-', &seq);
-    if (seq.at && str_to_u64(run, ret_run) && str_to_u64(seq, ret_seq) && *ret_run && *ret_seq)
+    if (event_id_read(lent_read(route_parameter(call, STR("id"))), ret_run, ret_seq))
         return true;
     refuse_unknown(call);
     return false;

@@ -1,5 +1,6 @@
 /* events: a run's journal as server-sent events, with ids to resume from. */
 #include "base/mem.h"
+#include "contract/event_id.h"
 #include "contract/weir/inner.h"
 #include "stream/share.h"
 #include "wire/event_json.h"
@@ -69,9 +70,7 @@ static void begin_stream(struct watching *watching) {
 
 static struct str write_id(uint64_t epoch, uint64_t seq, char room[48]) {
     struct buf id = {.at = room, .room = 48, .max_bytes = 48};
-    buf_append_u64(&id, epoch);
-    buf_append_byte(&id, '-');
-    buf_append_u64(&id, seq);
+    event_id_put(&id, epoch, seq);
     return buf_str(&id);
 }
 
