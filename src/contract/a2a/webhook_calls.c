@@ -149,116 +149,89 @@ static void refuse_webhook(struct a2a_call *call) {
              STR("the task has no push notification configuration of this id"));
 }
 
-/* The first of those that are shown to it. */
-struct found_webhook {
+/* What a client that reads webhooks gets: the first that it is shown, or all in one page, which they
+ * fit into (WEBHOOKS_OF_TASK_MAX). */
+struct shown_webhooks {
     struct a2a_call *call;
     struct buf text;
     struct json_writer w;
-    bool found;
+    bool lists, found;
 };
 
-static void write_first(const struct webhook *webhook, void *ctx) {
-    struct found_webhook *found = ctx;
-    if (!found->found)
-        webhook_write(webhook, found->call->request.task, found->call->dialect, &found->w);
-    found->found = true;
+static void shown_begin(struct shown_webhooks *shown, struct a2a_call *call) {
+    *shown =
+        (struct shown_webhooks){.call = call, .lists = call->operation == A2A_WEBHOOK_LIST};
+    buf_init(&shown->text, LIST_MAX_BYTES);
+    shown->w = json_writer(&shown->text);
+    if (!shown->lists) return;
+    if (call->dialect == A2A_1_0) json_open_object(&shown->w);
+    if (call->dialect == A2A_1_0) json_key(&shown->w, STR("configs"));
+    json_open_array(&shown->w);
 }
 
-static void found_begin(struct found_webhook *found, struct a2a_call *call) {
-    *found = (struct found_webhook){.call = call};
-    buf_init(&found->text, LIST_MAX_BYTES);
-    found->w = json_writer(&found->text);
+static void shown_add(const struct webhook *webhook, void *ctx) {
+    struct shown_webhooks *shown = ctx;
+    if (shown->lists || !shown->found)
+        webhook_write(webhook, shown->call->request.task, shown->call->dialect, &shown->w);
+    shown->found = true;
 }
 
-static void get_end(struct found_webhook *found) {
-    if (found->found) {
-        a2a_reply(found->call, &found->text);
-    } else {
-        refuse_webhook(found->call);
+static void shown_end(struct shown_webhooks *shown) {
+    if (shown->lists) {
+        json_close(&shown->w);
+        if (shown->w.depth) json_member_str(&shown->w, "nextPageToken", STR_EMPTY);
+        if (shown->w.depth) json_close(&shown->w);
     }
-    buf_done(&found->text);
+    if (shown->lists || shown->found) {
+        a2a_reply(shown->call, &shown->text);
+    } else {
+        refuse_webhook(shown->call);
+    }
+    buf_done(&shown->text);
 }
 
-static void write_each(const struct webhook *webhook, void *ctx) {
-    struct found_webhook *found = ctx;
-    webhook_write(webhook, found->call->request.task, found->call->dialect, &found->w);
+/* Empty: all. */
+static struct str wanted_id(const struct a2a_call *call) {
+    return call->operation == A2A_WEBHOOK_LIST ? STR_EMPTY : call->request.webhook_id;
 }
 
-/* All fit into one page: WEBHOOKS_OF_TASK_MAX. */
-static void list_begin(struct found_webhook *found, struct a2a_call *call) {
-    bool wrapped = call->dialect == A2A_1_0;
-    found_begin(found, call);
-    if (wrapped) json_open_object(&found->w);
-    if (wrapped) json_key(&found->w, STR("configs"));
-    json_open_array(&found->w);
-}
-
-static void list_end(struct found_webhook *found) {
-    bool wrapped = found->call->dialect == A2A_1_0;
-    json_close(&found->w);
-    if (wrapped) json_member_str(&found->w, "nextPageToken", STR_EMPTY);
-    if (wrapped) json_close(&found->w);
-    a2a_reply(found->call, &found->text);
-    buf_done(&found->text);
-}
-
-/* Call `each` with those of the records that have the id, or with all. */
-static void each_record(const struct kept_record *records, size_t count, struct str id,
-                        webhook_each_fn *each, void *ctx) {
+static void show_records(struct a2a_call *call, const struct kept_record *records,
+                         size_t count) {
     struct arena *arena = arena_new(KEPT_READ_MAX_BYTES);
+    struct str id = wanted_id(call);
+    struct shown_webhooks shown;
+    shown_begin(&shown, call);
     for (size_t i = 0; i < count; i++) {
         struct webhook_record record;
         if (!webhook_record_read(records[i].bytes, arena, &record)) continue;
-        if (id.len && !str_equal(record.webhook.id, id)) continue;
-        each(&record.webhook, ctx);
+        if (!id.len || str_equal(record.webhook.id, id)) shown_add(&record.webhook, &shown);
     }
     arena_free(arena);
+    shown_end(&shown);
 }
 
 static void on_records(const struct kept_record *records, size_t count,
                        const struct err *failed, void *ctx) {
     struct a2a_call *call = ctx;
-    struct found_webhook found;
     call->keeping = NULL;
     if (failed) {
         http_turn_give_up(&call->http, failed);
-    } else if (call->operation == A2A_WEBHOOK_GET) {
-        found_begin(&found, call);
-        each_record(records, count, call->request.webhook_id, write_first, &found);
-        get_end(&found);
     } else {
-        list_begin(&found, call);
-        each_record(records, count, STR_EMPTY, write_each, &found);
-        list_end(&found);
+        show_records(call, records, count);
     }
 }
 
-static void read_shared(struct a2a_call *call) {
-    call->keeping =
-        shared_webhooks_read(&call->instance->place, call->request.task, on_records, call);
-}
-
-static void get_webhook(struct a2a_call *call) {
-    struct found_webhook found;
+static void show_webhooks(struct a2a_call *call) {
+    struct shown_webhooks shown;
     if (call->instance->shared) {
-        read_shared(call);
+        call->keeping =
+            shared_webhooks_read(&call->instance->place, call->request.task, on_records, call);
         return;
     }
-    found_begin(&found, call);
-    webhooks_each(call->instance->webhooks, call->request.task, call->request.webhook_id,
-                  write_first, &found);
-    get_end(&found);
-}
-
-static void list_webhooks(struct a2a_call *call) {
-    struct found_webhook found;
-    if (call->instance->shared) {
-        read_shared(call);
-        return;
-    }
-    list_begin(&found, call);
-    webhooks_each(call->instance->webhooks, call->request.task, STR_EMPTY, write_each, &found);
-    list_end(&found);
+    shown_begin(&shown, call);
+    webhooks_each(call->instance->webhooks, call->request.task, wanted_id(call), shown_add,
+                  &shown);
+    shown_end(&shown);
 }
 
 static void reply_deleted(struct a2a_call *call) {
@@ -295,8 +268,8 @@ static void delete_webhook(struct a2a_call *call) {
 static void with_task(struct a2a_call *call) {
     switch (call->operation) {
     case A2A_WEBHOOK_PUT: put_webhook(call); break;
-    case A2A_WEBHOOK_GET: get_webhook(call); break;
-    case A2A_WEBHOOK_LIST: list_webhooks(call); break;
+    case A2A_WEBHOOK_GET:
+    case A2A_WEBHOOK_LIST: show_webhooks(call); break;
     default: delete_webhook(call); break;
     }
 }

@@ -6,18 +6,14 @@
 
 #include <stdlib.h>
 
-static const struct guest_options *agui_options(const struct config *config) {
-    return guest_options(config, &agui_rows);
-}
-
 static bool agui_wanted(const struct config *config) {
-    return agui_options(config)->enabled;
+    return guest_options(config, &agui_rows)->enabled;
 }
 
 static bool agui_read(const struct contract_source *from, void **ret, struct err *e) {
     struct guest_settings *settings = MEM_NEW(struct guest_settings);
     (void)e;
-    *settings = guest_settings_of(from, agui_options(from->config));
+    *settings = guest_settings_of(from, guest_options(from->config, &agui_rows));
     *ret = settings;
     return true;
 }

@@ -7,18 +7,14 @@
 
 #include <stdlib.h>
 
-static const struct guest_options *anthropic_options(const struct config *config) {
-    return guest_options(config, &anthropic_rows);
-}
-
 static bool anthropic_wanted(const struct config *config) {
-    return anthropic_options(config)->enabled;
+    return guest_options(config, &anthropic_rows)->enabled;
 }
 
 static bool anthropic_read(const struct contract_source *from, void **ret, struct err *e) {
     struct guest_settings *settings = MEM_NEW(struct guest_settings);
     (void)e;
-    *settings = guest_settings_of(from, anthropic_options(from->config));
+    *settings = guest_settings_of(from, guest_options(from->config, &anthropic_rows));
     settings->takes_api_key = true;
     *ret = settings;
     return true;

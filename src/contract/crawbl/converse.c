@@ -375,6 +375,13 @@ static void drop_request(struct converse *converse) {
     converse->request = (struct crawbl_converse_request){.message = STR_EMPTY};
 }
 
+static void refuse_turn(struct converse *converse, const struct err *why) {
+    struct err e = *why;
+    drop_request(converse);
+    drop_turn(converse);
+    crawbl_converse_refuse(converse, &e);
+}
+
 /* The engine is known, and waiting runs are in memory as far as they are known. */
 static void converse_start(struct converse *converse) {
     struct err e;
@@ -393,23 +400,14 @@ static void converse_start(struct converse *converse) {
 static void on_awake(const struct err *failed, void *ctx) {
     struct converse *converse = ctx;
     converse->wake = NULL;
-    if (!failed) {
+    if (failed) {
+        refuse_turn(converse, failed);
+    } else {
         converse_start(converse);
-        return;
     }
-    drop_request(converse);
-    drop_turn(converse);
-    crawbl_converse_refuse(converse, failed);
 }
 
 /* --- a run at another replica ------------------------------------------------------------- */
-
-static void refuse_turn(struct converse *converse, const struct err *why) {
-    struct err e = *why;
-    drop_request(converse);
-    drop_turn(converse);
-    crawbl_converse_refuse(converse, &e);
-}
 
 static void on_missing(const struct err *failed, void *ctx) {
     struct err e;

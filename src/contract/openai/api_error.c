@@ -1,20 +1,14 @@
 #include "contract/openai/api_error.h"
 
-static void member_or_null(struct json_writer *json, const char *key, struct str text) {
-    if (text.len) {
-        json_member_str(json, key, text);
-    } else {
-        json_member_null(json, key);
-    }
-}
+#include "contract/openai/openai.h"
 
 void api_error_write(struct json_writer *json, const struct api_failure *refusal,
                      struct str message, struct str param) {
     json_open_object(json);
     json_member_str(json, "message", message);
     json_member_str(json, "type", refusal->type);
-    member_or_null(json, "param", param);
-    member_or_null(json, "code", refusal->code);
+    openai_member(json, "param", param.len > 0, param);
+    openai_member(json, "code", refusal->code.len > 0, refusal->code);
     json_close(json);
 }
 
@@ -89,7 +83,7 @@ static void api_error_write_code(struct json_writer *json, struct str code) {
         bool capital = code.at[i] >= 'A' && code.at[i] <= 'Z';
         room[i] = (char)(capital ? code.at[i] - 'A' + 'a' : code.at[i]);
     }
-    member_or_null(json, "code", str_of(room, len));
+    openai_member(json, "code", len > 0, str_of(room, len));
 }
 
 void api_error_failure_body(const struct route_failure *failure, struct buf *out) {

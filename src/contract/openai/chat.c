@@ -51,16 +51,9 @@ static void chat_write_message(const struct api_turn *turn, const struct event *
     completion_append_text(completion, last, &text);
     json_member_object(json, "message");
     json_member_str(json, "role", STR("assistant"));
-    if (text.len || !completion->call_count) {
-        json_member_str(json, "content", buf_str(&text));
-    } else {
-        json_member_null(json, "content");
-    }
-    if (completion_is_filtered(last)) {
-        json_member_str(json, "refusal", completion_refusal(last));
-    } else {
-        json_member_null(json, "refusal");
-    }
+    bool refused = completion_is_filtered(last);
+    openai_member(json, "content", text.len || !completion->call_count, buf_str(&text));
+    openai_member(json, "refusal", refused, refused ? completion_refusal(last) : STR_EMPTY);
     if (completion->reasoning.len)
         json_member_str(json, "reasoning_content", buf_str(&completion->reasoning));
     if (completion->call_count) {

@@ -8,6 +8,7 @@
 #define WEIR_CONTRACT_OPENAI_OPENAI_H
 
 #include "contract/guest.h"
+#include "wire/json.h"
 
 #define OPENAI_CONTRACT "openai" /* recorded with the runs */
 
@@ -28,6 +29,16 @@ struct openai_instance {
 static inline const struct openai_settings *
 openai_settings(const struct openai_instance *instance) {
     return (const struct openai_settings *)instance->guest.settings;
+}
+
+/* A member that is null where it is not known. */
+static inline void openai_member(struct json_writer *json, const char *key, bool known,
+                                 struct str text) {
+    if (known) {
+        json_member_str(json, key, text);
+    } else {
+        json_member_null(json, key);
+    }
 }
 
 void openai_table(void *instance, struct route_table *ret);

@@ -1,6 +1,7 @@
 #include "contract/openai/response.h"
 
 #include "contract/openai/api_error.h"
+#include "contract/openai/openai.h"
 #include "contract/openai/response_item.h"
 #include "provider/dialect.h"
 #include "record/record.h"
@@ -151,11 +152,8 @@ void response_write(const struct response *response, const struct event *last,
     write_incomplete(response, last, json);
     json_member_str(json, "model", text_str(completion->model));
     write_items(response, json);
-    if (response->previous.len) {
-        json_member_str(json, "previous_response_id", text_str(response->previous));
-    } else {
-        json_member_null(json, "previous_response_id");
-    }
+    openai_member(json, "previous_response_id", response->previous.len > 0,
+                  text_str(response->previous));
     json_member_raw(json, "metadata",
                     response->metadata.len ? text_str(response->metadata) : STR("{}"));
     write_settings(response, json);

@@ -1,6 +1,7 @@
 #include "contract/openai/response_item.h"
 
 #include "base/mem.h"
+#include "contract/openai/openai.h"
 
 #include <stdlib.h>
 
@@ -101,16 +102,8 @@ static void write_mcp_call(const struct response_item *item, bool empty,
     json_member_str(json, "server_label", text_str(item->who));
     write_call(item, empty, json);
     json_member_null(json, "approval_request_id");
-    if (answered) {
-        json_member_str(json, "output", buf_str(&item->result));
-    } else {
-        json_member_null(json, "output");
-    }
-    if (item->failed) {
-        json_member_str(json, "error", buf_str(&item->result));
-    } else {
-        json_member_null(json, "error");
-    }
+    openai_member(json, "output", answered, buf_str(&item->result));
+    openai_member(json, "error", item->failed, buf_str(&item->result));
 }
 
 static void write_approval(const struct response_item *item, struct json_writer *json) {

@@ -12,10 +12,6 @@
 
 /* --- its own part of a turn --------------------------------------------------------------- */
 
-static struct responding *responding_of(const struct api_turn *turn) {
-    return turn->own;
-}
-
 struct api_turn *responding_new(void) {
     struct api_turn *turn = api_turn_new();
     struct responding *own = MEM_NEW(struct responding);
@@ -257,15 +253,25 @@ static const struct stream_wire whole_wire = {
 
 /* --- typed events ------------------------------------------------------------------------- */
 
+/* Between the two what is folded is sent, unless the call was cut. Returns what the second takes. */
+static size_t frames_begin(struct api_turn *turn) {
+    struct response *response = &responding_of(turn)->response;
+    response->out = route_sse_out(turn->base.http.call);
+    return response->out ? response->out->len : 0;
+}
+
+static void frames_end(struct api_turn *turn, size_t begin) {
+    struct response *response = &responding_of(turn)->response;
+    if (response->out) route_sse_wrote(turn->base.http.call, begin);
+    response->out = NULL;
+}
+
 static void events_project(const struct event *event, enum close_frame frame, void *ctx) {
     struct api_turn *turn = ctx;
-    struct responding *own = responding_of(turn);
     (void)frame;
-    own->response.out = route_sse_out(turn->base.http.call);
-    size_t begin = own->response.out ? own->response.out->len : 0;
+    size_t begin = frames_begin(turn);
     responding_note(turn, event);
-    if (own->response.out) route_sse_wrote(turn->base.http.call, begin);
-    own->response.out = NULL;
+    frames_end(turn, begin);
 }
 
 static void events_project_texts(struct str texts, size_t count, void *ctx) {
@@ -273,23 +279,17 @@ static void events_project_texts(struct str texts, size_t count, void *ctx) {
     struct responding *own = responding_of(turn);
     struct str agent, text;
     (void)count;
-    own->response.out = route_sse_out(turn->base.http.call);
-    size_t begin = own->response.out ? own->response.out->len : 0;
+    size_t begin = frames_begin(turn);
     while (event_next_text(&texts, &agent, &text)) response_fold_text(&own->response, text);
-    if (own->response.out) route_sse_wrote(turn->base.http.call, begin);
-    own->response.out = NULL;
+    frames_end(turn, begin);
 }
 
 static void events_fail(struct api_turn *turn, enum close_cause cause, enum err_code status) {
-    struct responding *own = responding_of(turn);
     struct str message;
     struct api_failure error = api_turn_failure(cause, status, NULL, &message);
-    own->response.out = route_sse_out(turn->base.http.call);
-    if (!own->response.out) return;
-    size_t begin = own->response.out->len;
-    response_fail(&own->response, error.code, message);
-    route_sse_wrote(turn->base.http.call, begin);
-    own->response.out = NULL;
+    size_t begin = frames_begin(turn);
+    response_fail(&responding_of(turn)->response, error.code, message);
+    frames_end(turn, begin);
 }
 
 static void events_ended(struct close_ending ending, enum close_cause cause,

@@ -32,6 +32,10 @@ struct responding {
     bool over;             /* no later event is part of it */
 };
 
+static inline struct responding *responding_of(const struct api_turn *turn) {
+    return turn->own;
+}
+
 struct api_turn *responding_new(void);
 void responding_free(struct guest_turn *base); /* for struct guest_form */
 

@@ -176,17 +176,9 @@ static bool write_decision(struct request_reading *reading, size_t index, struct
     return true;
 }
 
-static bool write_nothing(struct request_reading *reading, size_t index, struct json item,
-                          struct json_writer *json) {
-    (void)reading;
-    (void)index;
-    (void)item;
-    (void)json;
-    return true;
-}
-
 static const struct {
     struct str type;
+    /* NULL: it says nothing. */
     bool (*write)(struct request_reading *reading, size_t index, struct json item,
                   struct json_writer *json);
 } item_types[] = {
@@ -194,9 +186,9 @@ static const struct {
     {STR_INIT("function_call"), write_function_call},
     {STR_INIT("function_call_output"), write_call_output},
     {STR_INIT("mcp_approval_response"), write_decision},
-    {STR_INIT("mcp_approval_request"), write_nothing},
+    {STR_INIT("mcp_approval_request"), NULL},
     {STR_INIT("mcp_call"), write_mcp_call},
-    {STR_INIT("reasoning"), write_nothing},
+    {STR_INIT("reasoning"), NULL},
 };
 
 static bool write_item(struct request_reading *reading, size_t index, struct json item,
@@ -206,7 +198,7 @@ static bool write_item(struct request_reading *reading, size_t index, struct jso
     if (json_is_absent(type)) return write_said(reading, index, item, json);
     for (size_t i = 0; i < ARRAY_LEN(item_types); i++) {
         if (json_is(type, item_types[i].type))
-            return item_types[i].write(reading, index, item, json);
+            return !item_types[i].write || item_types[i].write(reading, index, item, json);
     }
     return refuse_item(reading, index,
                        "items are messages, function_call, function_call_output and "

@@ -14,10 +14,6 @@
 #include "session/directory.h"
 #include "stream/stream.h"
 
-static struct responding *stored_of(const struct api_turn *turn) {
-    return turn->own;
-}
-
 static void refuse_unknown(struct api_turn *turn) {
     api_turn_refuse_as(
         turn, 404, STR("response_not_found"),
@@ -44,7 +40,7 @@ static bool stored_goes_on(struct responding *own, const struct event *event) {
 }
 
 static void stored_take(struct api_turn *turn, const struct event *event) {
-    struct responding *own = stored_of(turn);
+    struct responding *own = responding_of(turn);
     if (own->wish == WISH_INPUT) {
         response_input_take(&own->input, event);
         return;
@@ -57,7 +53,7 @@ static void stored_take(struct api_turn *turn, const struct event *event) {
 }
 
 static void input_reply(struct api_turn *turn) {
-    struct responding *own = stored_of(turn);
+    struct responding *own = responding_of(turn);
     struct json_writer json = json_writer(&own->body);
     own->input.run = own->run;
     own->input.approval_seq = own->response.after_seq;
@@ -76,7 +72,7 @@ static void refuse_elsewhere(struct api_turn *turn) {
 }
 
 static void stored_reply(struct api_turn *turn) {
-    struct responding *own = stored_of(turn);
+    struct responding *own = responding_of(turn);
     if (own->wish == WISH_CANCEL && !own->over) {
         refuse_elsewhere(turn);
         return;
@@ -91,7 +87,7 @@ static void stored_reply(struct api_turn *turn) {
 
 /* False: the run is not alive, or its journal does not go back that far. */
 static bool read_live(struct api_turn *turn) {
-    struct responding *own = stored_of(turn);
+    struct responding *own = responding_of(turn);
     struct directory *directory = session_table_directory(http_turn_sessions(&turn->base.http));
     struct live_view view;
     struct cursor *cursor;
@@ -111,12 +107,12 @@ static void on_scanned_event(const struct event *event, uint64_t seq, void *ctx)
     struct api_turn *turn = ctx;
     struct event numbered = *event;
     numbered.seq = seq;
-    if (seq > stored_of(turn)->response.after_seq) stored_take(turn, &numbered);
+    if (seq > responding_of(turn)->response.after_seq) stored_take(turn, &numbered);
 }
 
 static void on_scanned(const struct err *failed, void *ctx) {
     struct api_turn *turn = ctx;
-    stored_of(turn)->scan = NULL;
+    responding_of(turn)->scan = NULL;
     if (failed) {
         http_turn_give_up(&turn->base.http, failed);
         return;
@@ -128,7 +124,7 @@ static void on_scanned(const struct err *failed, void *ctx) {
 
 /* A run that goes on elsewhere, or has left memory, is shown as the store has it. */
 static void read_store(struct api_turn *turn) {
-    struct responding *own = stored_of(turn);
+    struct responding *own = responding_of(turn);
     own->summary.run = own->run;
     own->summary.each = on_scanned_event;
     own->summary.each_ctx = turn;
@@ -138,7 +134,7 @@ static void read_store(struct api_turn *turn) {
 }
 
 static void stored_read(struct api_turn *turn) {
-    turn->completion.run = turn->base.http.run_id = stored_of(turn)->run;
+    turn->completion.run = turn->base.http.run_id = responding_of(turn)->run;
     if (read_live(turn)) {
         http_turn_end(&turn->base.http);
     } else {
@@ -189,7 +185,7 @@ static const struct guest_form stored_form = {
 /* One that ended before is read as it ended. */
 static void on_cancel(enum cancel_run_answer answer, const struct err *failed, void *ctx) {
     struct api_turn *turn = ctx;
-    struct responding *own = stored_of(turn);
+    struct responding *own = responding_of(turn);
     turn->base.http.cancel = NULL;
     switch (answer) {
     case CANCEL_RUN_ASKED:
@@ -202,15 +198,15 @@ static void on_cancel(enum cancel_run_answer answer, const struct err *failed, v
 
 static void stored_cancel(struct api_turn *turn) {
     struct http_turn *http = &turn->base.http;
-    http->cancel =
-        cancel_run_start(http_turn_sessions(http), route_loop(http->call), stored_of(turn)->run,
-                         STR("the response was cancelled by its caller"), on_cancel, turn);
+    http->cancel = cancel_run_start(
+        http_turn_sessions(http), route_loop(http->call), responding_of(turn)->run,
+        STR("the response was cancelled by its caller"), on_cancel, turn);
 }
 
 /* --- what is wished ----------------------------------------------------------------------- */
 
 static void take_head(struct api_turn *turn, const struct event *started) {
-    struct response *response = &stored_of(turn)->response;
+    struct response *response = &responding_of(turn)->response;
     struct json extras = json_of(started->started.extras);
     struct json own = json_find(extras, STR(OPENAI_CONTRACT));
     struct str previous;
@@ -232,7 +228,7 @@ static void refuse_delete(struct api_turn *turn) {
 }
 
 static void grant(struct api_turn *turn) {
-    struct responding *own = stored_of(turn);
+    struct responding *own = responding_of(turn);
     struct http_turn *http = &turn->base.http;
     own->seen = true;
     switch (own->wish) {
@@ -250,7 +246,7 @@ static void grant(struct api_turn *turn) {
 
 static void on_head(const struct event *started, const struct err *failed, void *ctx) {
     struct api_turn *turn = ctx;
-    stored_of(turn)->head = NULL;
+    responding_of(turn)->head = NULL;
     if (failed) {
         http_turn_give_up(&turn->base.http, failed);
     } else if (!started || !responding_owns(turn, started)) {
@@ -264,7 +260,7 @@ static void on_head(const struct event *started, const struct err *failed, void 
 /* --- the request -------------------------------------------------------------------------- */
 
 static bool take_id(struct api_turn *turn) {
-    struct responding *own = stored_of(turn);
+    struct responding *own = responding_of(turn);
     struct buf id;
     buf_init(&id, KIB);
     bool reads = route_parameter_text(turn->base.http.call, STR("id"), &id) &&
@@ -275,7 +271,7 @@ static bool take_id(struct api_turn *turn) {
 
 /* ?stream=true&starting_after=7 */
 static void take_query(struct api_turn *turn) {
-    struct responding *own = stored_of(turn);
+    struct responding *own = responding_of(turn);
     struct buf text;
     uint64_t number;
     buf_init(&text, KIB);
@@ -297,7 +293,7 @@ static bool page_refuse(struct api_turn *turn, const char *name, struct str must
 /* ?limit=20&order=desc&after=in_7_3. False: it was refused. */
 static bool take_page(struct api_turn *turn) {
     struct route_call *call = turn->base.http.call;
-    struct responding *own = stored_of(turn);
+    struct responding *own = responding_of(turn);
     struct response_input_page *page = &own->page;
     struct buf text;
     uint64_t number = RESPONSE_INPUT_USUAL;
@@ -327,7 +323,7 @@ static void serve(struct route_call *call, struct openai_instance *instance,
     struct err e;
     if (!openai_enter(call, instance, &caller)) return;
     struct api_turn *turn = responding_new();
-    struct responding *own = stored_of(turn);
+    struct responding *own = responding_of(turn);
     guest_turn_init(&turn->base, call, &instance->guest, &stored_form);
     own->wish = wish;
     if (!guest_turn_take_caller(&turn->base, &caller, &e)) {

@@ -61,12 +61,11 @@ static void agents_write(struct json_writer *json, const struct api_settings *se
 }
 
 void api_list_agents(struct route_call *call, void *ctx) {
-    static const char *const names[] = {NULL};
     struct api_instance *instance = ctx;
     const struct api_settings *settings = instance->settings;
     struct api_request request;
     struct route_json reply;
-    if (!api_request_begin(&request, call, instance, names)) return;
+    if (!api_request_begin(&request, call, instance, NULL)) return;
     struct json_writer *json = route_json_object(&reply, BODY_MAX_BYTES);
     json_member_array(json, "agents");
     for (size_t i = 0; i < settings->team->agent_count; i++) agents_write(json, settings, i);

@@ -247,11 +247,10 @@ static bool answer(struct api_request *request, struct api_instance *instance,
 }
 
 void api_answer_approval(struct route_call *call, void *ctx) {
-    static const char *const names[] = {NULL};
     struct api_instance *instance = ctx;
     struct api_request request;
     uint64_t run, seq;
-    if (!api_request_begin(&request, call, instance, names)) return;
+    if (!api_request_begin(&request, call, instance, NULL)) return;
     struct late late;
     late_begin(&late);
     bool done =

@@ -14,8 +14,7 @@ static void view_reply(struct route_json *reply, struct route_call *call) {
 
 bool api_view_begin(struct api_request *request, struct route_call *call,
                     struct api_instance *instance) {
-    static const char *const names[] = {NULL};
-    if (!api_request_begin(request, call, instance, names)) return false;
+    if (!api_request_begin(request, call, instance, NULL)) return false;
     if (request->caller.all_users) return true;
     route_refuse(call, 403, STR("FORBIDDEN"),
                  "this shows the whole daemon; the token of one user does not open it");
@@ -132,12 +131,11 @@ static void write_budget(struct json_writer *json, const struct budget *budget) 
 }
 
 void api_list_budgets(struct route_call *call, void *ctx) {
-    static const char *const names[] = {NULL};
     struct api_instance *instance = ctx;
     const struct config *config = instance->settings->config;
     struct api_request request;
     struct route_json reply;
-    if (!api_request_begin(&request, call, instance, names)) return;
+    if (!api_request_begin(&request, call, instance, NULL)) return;
     struct json_writer *json = route_json_object(&reply, BODY_MAX_BYTES);
     json_member_array(json, "budgets");
     for (size_t i = 0; i < config->budget_count; i++) {

@@ -16,8 +16,8 @@ struct api_request {
     struct api_caller caller;
 };
 
-/* Identify the caller, and check that the query has no parameters except `names` (ends with
- * NULL). */
+/* Identify the caller, and check that the query has no parameters except `names` (ends with NULL; NULL:
+ * none). */
 MUST_CHECK bool api_request_begin(struct api_request *request, struct route_call *call,
                                   struct api_instance *instance, const char *const *names);
 

@@ -18,7 +18,7 @@ bool api_request_refuse(struct api_request *request, int status, const char *for
 }
 
 static bool is_one_of(struct str name, const char *const *names) {
-    for (; *names; names++) {
+    for (; names && *names; names++) {
         if (str_equal(name, str_from(*names))) return true;
     }
     return false;

@@ -216,10 +216,9 @@ static void starting_look_up(struct starting *starting) {
 }
 
 void api_start_run(struct route_call *call, void *ctx) {
-    static const char *const names[] = {NULL};
     struct api_instance *instance = ctx;
     struct api_request request;
-    if (!api_request_begin(&request, call, instance, names)) return;
+    if (!api_request_begin(&request, call, instance, NULL)) return;
     arena_free(request.arena);
     request.arena = arena_new(ARENA_MAX_BYTES);
     struct starting *starting = MEM_NEW(struct starting);

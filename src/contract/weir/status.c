@@ -24,7 +24,7 @@ void api_get_status(struct route_call *call, void *ctx) {
     struct api_instance *instance = ctx;
     struct api_request request;
     struct route_json reply;
-    if (!api_request_begin(&request, call, instance, (const char *const[]){NULL})) return;
+    if (!api_request_begin(&request, call, instance, NULL)) return;
     struct count count = {.caller = &request.caller};
     directory_each(instance->directory, status_count, &count);
     struct json_writer *json = route_json_object(&reply, 4 * KIB);
