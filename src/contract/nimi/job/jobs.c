@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "contract/nimi/job/job_bytes.h"
+#include "contract/nimi/job/job_shown.h"
 #include "contract/nimi/job/watch.h"
 #include "turn/cancel_run.h"
 
@@ -67,8 +67,7 @@ static void watch_job(struct nimi_call *call, struct str job_id, struct str reas
 
 /* --- GetScenarioJob ----------------------------------------------------------------------- */
 
-static void reply_shown(const struct nimi_scenario_job *job, const struct err *failed,
-                        void *ctx) {
+static void reply_shown(const void *job, const struct err *failed, void *ctx) {
     struct watch *watch = ctx;
     struct nimi_call *call = watch->base.open.call;
     if (call->over) return;
@@ -102,8 +101,7 @@ static void send_snapshot(struct watch *watch, const struct nimi_scenario_job *j
 }
 
 /* The job and the stream are over. Bytes that cannot be read now can be fetched later. */
-static void send_last(const struct nimi_scenario_job *job, const struct err *failed,
-                      void *ctx) {
+static void send_last(const void *job, const struct err *failed, void *ctx) {
     struct watch *watch = ctx;
     struct nimi_call *call = watch->base.open.call;
     if (call->over) return;

@@ -1,45 +1,17 @@
 #include "contract/nimi/job/jobs.h"
 
 #include "base/mem.h"
-#include "contract/nimi/job/job_bytes.h"
+#include "contract/nimi/job/job_shown.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 /* One GetScenarioArtifacts. */
 struct result {
     struct run_open open; /* must be the first member */
     struct job_fold fold;
-    struct arena *arena; /* holds the copy of the reply */
-    struct nimi_get_scenario_artifacts_response reply;
-    struct nimi_scenario_artifact *artifacts; /* the reply's, writable */
-    size_t reply_bytes; /* size of the reply without the artifacts' bytes */
-    struct job_bytes *bytes;
+    struct job_shown *shown; /* the reply */
 };
-
-/* --- bytes -------------------------------------------------------------------------------- */
-
-static void on_bytes(const struct err *failed, void *ctx) {
-    struct result *result = ctx;
-    struct nimi_call *call = result->open.call;
-    if (call->over) return;
-    if (failed) {
-        nimi_refuse_code(call, NIMI_AI_PROVIDER_UNAVAILABLE, failed->code,
-                         "an artifact cannot be read: %s", failed->text);
-    } else {
-        nimi_reply(call, &nimi_get_scenario_artifacts_response_table, &result->reply);
-    }
-}
-
-static void read_bytes(struct result *result) {
-    result->bytes = job_bytes_start(
-        &(struct job_bytes_options){.call = result->open.call,
-                                    .app = result->fold.run.app,
-                                    .artifacts = result->artifacts,
-                                    .count = result->reply.artifacts_count,
-                                    .room_bytes = JOB_MESSAGE_MAX_BYTES - result->reply_bytes,
-                                    .done = on_bytes,
-                                    .ctx = result});
-}
 
 /* --- the reply ---------------------------------------------------------------------------- */
 
@@ -87,8 +59,24 @@ static const struct nimi_scenario_output *output_of(const struct job_fold *fold,
     return &parts->output;
 }
 
-/* Copy the reply without the artifacts' bytes, which have not been read yet. */
-static bool copy_reply(struct result *result, const struct job_fold *fold) {
+static void reply_shown(const void *reply, const struct err *failed, void *ctx) {
+    struct nimi_call *call = ((struct result *)ctx)->open.call;
+    if (call->over) return;
+    if (failed) {
+        nimi_refuse_code(call, NIMI_AI_PROVIDER_UNAVAILABLE, failed->code,
+                         "an artifact cannot be read: %s", failed->text);
+    } else {
+        nimi_reply(call, &nimi_get_scenario_artifacts_response_table, reply);
+    }
+}
+
+/* The reply, to which the artifacts' bytes are added. NULL: it is too large. */
+static struct job_shown *show(struct result *result) {
+    static const struct job_shown_kind kind = {
+        &nimi_get_scenario_artifacts_response_table,
+        offsetof(struct nimi_get_scenario_artifacts_response, artifacts),
+        offsetof(struct nimi_get_scenario_artifacts_response, artifacts_count)};
+    const struct job_fold *fold = &result->fold;
     struct parts parts = {.output = {.which_output = 0}};
     struct arena *passing = arena_new(64 * MIB);
     const struct nimi_get_scenario_artifacts_response reply = {
@@ -97,53 +85,34 @@ static bool copy_reply(struct result *result, const struct job_fold *fold) {
         .artifacts_count = fold->job.artifacts_count,
         .trace_id = fold->job.trace_id, /* K-AUDIT-019: it joins the job's records */
         .output = output_of(fold, passing, &parts)};
-    struct buf bytes;
-    struct str kept;
-    struct err e;
-    buf_init(&bytes, JOB_MESSAGE_MAX_BYTES);
-    bool copied = pb_encode(&nimi_get_scenario_artifacts_response_table, &reply, &bytes) &&
-                  arena_str(result->arena, buf_str(&bytes), &kept) &&
-                  pb_decode_view(&nimi_get_scenario_artifacts_response_table, kept,
-                                 result->arena, &result->reply, &e);
-    result->reply_bytes = bytes.len;
-    buf_done(&bytes);
+    struct job_shown *shown =
+        job_shown_new(result->open.call, fold->run.app, &kind, &reply, reply_shown, result);
     arena_free(passing);
-    return copied;
-}
-
-static bool own_artifacts(struct result *result) {
-    size_t count = result->reply.artifacts_count;
-    result->artifacts = arena_alloc(result->arena, (count + 1) * sizeof(*result->artifacts));
-    if (!result->artifacts) return false;
-    if (count)
-        memcpy(result->artifacts, result->reply.artifacts, count * sizeof(*result->artifacts));
-    result->reply.artifacts = result->artifacts;
-    return true;
+    return shown;
 }
 
 /* K-JOB-006: a caller whose credential was revoked cannot fetch anything. */
 static void on_open(struct run_open *open) {
-    struct result *result = (struct result *)(void *)open; /* its first member */
-    const struct job_fold *fold = &result->fold;
-    if (fold->job.status == NIMI_SCENARIO_JOB_STATUS_FAILED &&
-        fold->job.reason_code == NIMI_AI_PROVIDER_AUTH_FAILED) {
+    struct result *result = CONTAINER_OF(open, struct result, open);
+    const struct nimi_scenario_job *job = &result->fold.job;
+    if (job->status == NIMI_SCENARIO_JOB_STATUS_FAILED &&
+        job->reason_code == NIMI_AI_PROVIDER_AUTH_FAILED) {
         nimi_refuse_for(open->call, NIMI_AI_PROVIDER_AUTH_FAILED, STR_FMT,
-                        STR_ARG(fold->job.reason_detail));
-    } else if (!copy_reply(result, fold) || !own_artifacts(result)) {
+                        STR_ARG(job->reason_detail));
+        return;
+    }
+    result->shown = show(result);
+    if (!result->shown)
         nimi_refuse_for(open->call, NIMI_AI_OUTPUT_INVALID,
                         "what came of the job has no room in a reply");
-    } else {
-        read_bytes(result);
-    }
 }
 
 /* --- the call ----------------------------------------------------------------------------- */
 
 static void on_closed(void *ctx) {
     struct result *result = ctx;
+    job_shown_free(result->shown);
     run_open_done(&result->open);
-    job_bytes_free(result->bytes);
-    arena_free(result->arena);
     free(result);
 }
 
@@ -159,7 +128,6 @@ void jobs_artifacts(struct nimi_call *call, const void *request) {
                                      .fold = &result->fold.run,
                                      .on_open = on_open,
                                      .on_missing = jobs_missing};
-    result->arena = arena_new(64 * MIB);
     nimi_work(call, &events, result);
     run_open_start(&result->open, from->job_id);
 }

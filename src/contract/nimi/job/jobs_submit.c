@@ -1,8 +1,8 @@
 #include "contract/nimi/job/jobs.h"
 
 #include "base/mem.h"
-#include "contract/nimi/job/job_bytes.h"
 #include "contract/nimi/job/job_key.h"
+#include "contract/nimi/job/job_shown.h"
 #include "contract/nimi/job/job_work.h"
 #include "contract/nimi/job/run_find.h"
 #include "contract/nimi/job/submit.h"
@@ -27,8 +27,7 @@ static struct job_submit *job_of(struct submit *submit) {
 
 /* --- the reply ---------------------------------------------------------------------------- */
 
-static void reply_shown(const struct nimi_scenario_job *job, const struct err *failed,
-                        void *ctx) {
+static void reply_shown(const void *job, const struct err *failed, void *ctx) {
     struct submit *submit = ctx;
     if (submit->call->over) return;
     if (failed) {
