@@ -117,73 +117,68 @@ ANSWERED(on_agent, say_agent)
 ANSWERED(on_state, say_state)
 ANSWERED(on_updated, say_updated)
 
-static void start_change(struct agent_work *work, const struct agents_change *change,
-                         agents_done_fn *done) {
+/* A call about one agent. NULL: it was refused. */
+static struct agent_work *work_of_one(struct nimi_call *call,
+                                      const struct nimi_agent_request_context *context,
+                                      struct str agent) {
+    struct agent_work *work = work_new(call, context, agent);
+    struct fault fault;
+    if (!work || owner_id("agent_id", agent, &fault)) return work;
+    work_refuse(work, &fault);
+    return NULL;
+}
+
+static void start_change(struct agent_work *work, const struct change_kind *kind,
+                         const void *request, agents_done_fn *done) {
     const struct agent_where where = where_of(work);
-    agents_change_start(work->kept.store, work->kept.call->loop, &where, change, done, work);
+    const struct agents_change change = change_new(kind, request);
+    agents_change_start(work->kept.store, work->kept.call->loop, &where, &change, done, work);
 }
 
 void agent_initialize(struct nimi_call *call, const void *request) {
     const struct nimi_initialize_agent_request *from = request;
-    struct agent_work *work = work_new(call, from->context, from->agent_id);
+    struct agent_work *work = work_of_one(call, from->context, from->agent_id);
     struct fault fault;
     if (!work) return;
-    if (!owner_id("agent_id", from->agent_id, &fault) ||
-        !change_check_initialize(from, &fault)) {
+    if (change_check_initialize(from, &fault)) {
+        start_change(work, &change_initialize, from, on_initialized);
+    } else {
         work_refuse(work, &fault);
-        return;
     }
-    const struct agents_change change = {
-        change_initialize, change_request_new(&nimi_initialize_agent_request_table, from),
-        change_request_free, STR("initialize")};
-    start_change(work, &change, on_initialized);
 }
 
 void agent_terminate(struct nimi_call *call, const void *request) {
     const struct nimi_terminate_agent_request *from = request;
-    struct agent_work *work = work_new(call, from->context, from->agent_id);
+    struct agent_work *work = work_of_one(call, from->context, from->agent_id);
     struct fault fault;
     if (!work) return;
-    bool ok = owner_id("agent_id", from->agent_id, &fault);
-    if (ok && from->reason.len > REASON_MAX_BYTES)
-        ok = fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
-                       "reason has %zu bytes, at most %d are allowed", from->reason.len,
-                       REASON_MAX_BYTES);
-    if (!ok) {
+    if (from->reason.len <= REASON_MAX_BYTES) {
+        start_change(work, &change_terminate, from, on_terminated);
+    } else {
+        fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                  "reason has %zu bytes, at most %d are allowed", from->reason.len,
+                  REASON_MAX_BYTES);
         work_refuse(work, &fault);
-        return;
     }
-    const struct agents_change change = {
-        change_terminate, change_request_new(&nimi_terminate_agent_request_table, from),
-        change_request_free, STR("terminate")};
-    start_change(work, &change, on_terminated);
 }
 
 void agent_update_state(struct nimi_call *call, const void *request) {
     const struct nimi_update_agent_state_request *from = request;
-    struct agent_work *work = work_new(call, from->context, from->agent_id);
+    struct agent_work *work = work_of_one(call, from->context, from->agent_id);
     struct fault fault;
     if (!work) return;
-    if (!owner_id("agent_id", from->agent_id, &fault) || !change_check_update(from, &fault)) {
+    if (change_check_update(from, &fault)) {
+        start_change(work, &change_update, from, on_updated);
+    } else {
         work_refuse(work, &fault);
-        return;
     }
-    const struct agents_change change = {
-        change_update, change_request_new(&nimi_update_agent_state_request_table, from),
-        change_request_free, STR("update")};
-    start_change(work, &change, on_updated);
 }
 
 static void agents_look_up(struct nimi_call *call,
                            const struct nimi_agent_request_context *context, struct str agent,
                            agents_done_fn *done) {
-    struct agent_work *work = work_new(call, context, agent);
-    struct fault fault;
+    struct agent_work *work = work_of_one(call, context, agent);
     if (!work) return;
-    if (!owner_id("agent_id", agent, &fault)) {
-        work_refuse(work, &fault);
-        return;
-    }
     const struct agent_where where = where_of(work);
     agents_get_start(work->kept.store, call->loop, &where, done, work);
 }

@@ -91,24 +91,6 @@ bool change_check_update(const struct nimi_update_agent_state_request *from,
     return true;
 }
 
-/* --- requests ----------------------------------------------------------------------------- */
-
-struct change_request *change_request_new(const struct pb_message *type, const void *message) {
-    struct change_request *request = MEM_NEW(struct change_request);
-    request->now_ms = clock_unix_ms();
-    buf_init(&request->bytes, pb_encoded_len(type, message));
-    bool fits = pb_encode(type, message, &request->bytes);
-    assert(fits); /* it has the length that was found */
-    (void)fits;
-    return request;
-}
-
-void change_request_free(void *ctx) {
-    struct change_request *request = ctx;
-    buf_done(&request->bytes);
-    free(request);
-}
-
 /* --- a change under way ------------------------------------------------------------------- */
 
 /* What is stored, in a form that can be changed. */
@@ -146,23 +128,6 @@ static bool take_stored(struct changing *changing, struct str before, struct err
         changing->attributes[i] = stored.state->attributes[i];
     changing->state.attributes = changing->attributes;
     return true;
-}
-
-/* Read what is stored, and the request. Ends with changing_free(), also after a failure. */
-static bool changing_init(struct changing *changing, const struct pb_message *type,
-                          struct str before, struct agent_after *after,
-                          const struct change_request *request, void *ret_request,
-                          struct err *e) {
-    changing->arena = arena_new(ARENA_BYTES);
-    changing->now = nimi_moment(request->now_ms);
-    changing->after = after;
-    return pb_decode_view(type, buf_str(&request->bytes), changing->arena, ret_request, e) &&
-           take_stored(changing, before, e);
-}
-
-static void changing_free(struct changing *changing) {
-    arena_free(changing->arena);
-    free(changing);
 }
 
 static bool emit(struct changing *changing, struct nimi_agent_event *event, struct err *e) {
@@ -241,16 +206,9 @@ static bool make_agent(struct changing *changing,
 }
 
 /* One that is there already stays as it is. */
-bool change_initialize(struct str before, struct agent_after *after, const void *ctx,
-                       struct err *e) {
-    struct changing *changing = MEM_NEW(struct changing);
-    struct nimi_initialize_agent_request from;
-    bool ok = changing_init(changing, &nimi_initialize_agent_request_table, before, after, ctx,
-                            &from, e);
-    if (ok && (!change_is_there(changing) || is_terminated(changing)))
-        ok = make_agent(changing, &from, e);
-    changing_free(changing);
-    return ok;
+static bool initialize(struct changing *changing, const void *from, struct err *e) {
+    return (change_is_there(changing) && !is_terminated(changing)) ||
+           make_agent(changing, from, e);
 }
 
 /* --- terminate ---------------------------------------------------------------------------- */
@@ -260,19 +218,13 @@ static bool agent_missing(struct err *e) {
 }
 
 /* Terminating twice is no mistake. */
-bool change_terminate(struct str before, struct agent_after *after, const void *ctx,
-                      struct err *e) {
-    struct changing *changing = MEM_NEW(struct changing);
-    struct nimi_terminate_agent_request from;
-    bool ok = changing_init(changing, &nimi_terminate_agent_request_table, before, after, ctx,
-                            &from, e);
-    if (ok && !change_is_there(changing)) ok = agent_missing(e);
-    if (ok && !is_terminated(changing))
-        ok = move_life(changing, NIMI_AGENT_LIFECYCLE_STATUS_TERMINATED,
-                       NIMI_AGENT_EXECUTION_STATE_SUSPENDED, e) &&
-             store_changed(changing, e);
-    changing_free(changing);
-    return ok;
+static bool terminate(struct changing *changing, const void *from, struct err *e) {
+    (void)from;
+    if (!change_is_there(changing)) return agent_missing(e);
+    return is_terminated(changing) ||
+           (move_life(changing, NIMI_AGENT_LIFECYCLE_STATUS_TERMINATED,
+                      NIMI_AGENT_EXECUTION_STATE_SUSPENDED, e) &&
+            store_changed(changing, e));
 }
 
 /* --- update ------------------------------------------------------------------------------- */
@@ -344,8 +296,8 @@ static bool report_status_text(struct changing *changing, struct str previous, s
                 e);
 }
 
-static bool update(struct changing *changing,
-                   const struct nimi_update_agent_state_request *from, struct err *e) {
+static bool update(struct changing *changing, const void *request, struct err *e) {
+    const struct nimi_update_agent_state_request *from = request;
     struct str previous = changing->state.status_text;
     if (!change_is_there(changing)) return agent_missing(e);
     if (is_terminated(changing))
@@ -357,13 +309,57 @@ static bool update(struct changing *changing,
     return report_status_text(changing, previous, e) && store_changed(changing, e);
 }
 
-bool change_update(struct str before, struct agent_after *after, const void *ctx,
-                   struct err *e) {
+/* --- the kinds ---------------------------------------------------------------------------- */
+
+struct change_kind {
+    const struct pb_message *type; /* of the request */
+    bool (*make)(struct changing *changing, const void *from, struct err *e);
+    struct str operation;
+};
+
+const struct change_kind change_initialize = {&nimi_initialize_agent_request_table, initialize,
+                                              STR_INIT("initialize")};
+const struct change_kind change_terminate = {&nimi_terminate_agent_request_table, terminate,
+                                             STR_INIT("terminate")};
+const struct change_kind change_update = {&nimi_update_agent_state_request_table, update,
+                                          STR_INIT("update")};
+
+/* The request, encoded, and when it came. */
+struct change_request {
+    const struct change_kind *kind;
+    struct buf bytes;
+    int64_t now_ms;
+};
+
+static bool change_make(struct str before, struct agent_after *after, const void *ctx,
+                        struct err *e) {
+    const struct change_request *request = ctx;
+    const struct pb_message *type = request->kind->type;
     struct changing *changing = MEM_NEW(struct changing);
-    struct nimi_update_agent_state_request from;
-    bool ok = changing_init(changing, &nimi_update_agent_state_request_table, before, after,
-                            ctx, &from, e) &&
-              update(changing, &from, e);
-    changing_free(changing);
+    changing->arena = arena_new(ARENA_BYTES);
+    changing->now = nimi_moment(request->now_ms);
+    changing->after = after;
+    void *from = arena_alloc(changing->arena, type->size);
+    bool ok = pb_decode_view(type, buf_str(&request->bytes), changing->arena, from, e) &&
+              take_stored(changing, before, e) && request->kind->make(changing, from, e);
+    arena_free(changing->arena);
+    free(changing);
     return ok;
+}
+
+static void change_request_free(void *ctx) {
+    struct change_request *request = ctx;
+    buf_done(&request->bytes);
+    free(request);
+}
+
+struct agents_change change_new(const struct change_kind *kind, const void *message) {
+    struct change_request *request = MEM_NEW(struct change_request);
+    request->kind = kind;
+    request->now_ms = clock_unix_ms();
+    buf_init(&request->bytes, pb_encoded_len(kind->type, message));
+    bool fits = pb_encode(kind->type, message, &request->bytes);
+    assert(fits); /* it has the length that was found */
+    (void)fits;
+    return (struct agents_change){change_make, request, change_request_free, kind->operation};
 }

@@ -23,19 +23,14 @@
 #define CHANGE_STATUS_TEXT_MAX_BYTES (1 * KIB)
 #define CHANGE_STRUCT_MAX_BYTES (16 * KIB) /* metadata; extensions */
 
-/* The ctx of a change: the request, encoded, and when it came. */
-struct change_request {
-    struct buf bytes;
-    int64_t now_ms;
-};
-
-struct change_request *change_request_new(const struct pb_message *type, const void *message);
-void change_request_free(void *request);
-
-/* Their ctx is a change_request of that call.
+/* What a call does to an agent.
  * errors  ERR_NOT_FOUND; ERR_FAILED_PRECONDITION it is terminated;
  *         ERR_RESOURCE_EXHAUSTED it has too many attributes */
-agent_change_fn change_initialize, change_terminate, change_update;
+struct change_kind;
+extern const struct change_kind change_initialize, change_terminate, change_update;
+
+/* For the store, with a copy of the request. */
+struct agents_change change_new(const struct change_kind *kind, const void *request);
 
 /* What can be said of a request without its agent.
  * errors  PROTOCOL_ENVELOPE_INVALID */
