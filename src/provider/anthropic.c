@@ -14,10 +14,7 @@
 #define THINKING_TOP_P_MIN 0.95
 
 /* The API refuses blank text, a conversation that begins with the assistant and, for newer
- * models, one that ends with it. These texts fill in. */
-#define BLANK STR("(no text)")
-#define OPENING STR("(earlier messages are left out)")
-#define GO_ON STR("(go on)")
+ * models, one that ends with it. The texts of prompt.h fill in. */
 
 /* --- thinking ----------------------------------------------------------------------------- */
 
@@ -191,10 +188,8 @@ static void anthropic_write_text(struct json_writer *w, struct str text, bool ma
 /* Arguments must be a JSON object. Others are sent as {}; the call's result says what was
  * wrong. */
 static struct str input_of(const struct message *call) {
-    struct err ignored;
     struct json args;
-    bool object = json_read(call->text, &args, &ignored) && args.kind == JSON_OBJECT;
-    return object ? args.raw : STR("{}");
+    return json_read_object(call->text, &args) ? args.raw : STR("{}");
 }
 
 /* With ids of the prompt's own: this API refuses a conversation in which one recurs. */
@@ -245,7 +240,7 @@ static void anthropic_open_message(struct messages *messages, struct str side) {
 
 static void anthropic_write_said(struct messages *messages, struct str text, bool mark) {
     anthropic_open_message(messages, STR("user"));
-    anthropic_write_text(messages->w, anthropic_is_blank(text) ? BLANK : text, mark);
+    anthropic_write_text(messages->w, anthropic_is_blank(text) ? PROMPT_BLANK : text, mark);
 }
 
 static void anthropic_write_picture(struct json_writer *w, const struct part *part, bool mark) {
@@ -265,7 +260,7 @@ static void anthropic_write_picture(struct json_writer *w, const struct part *pa
     json_close(w);
 }
 
-/* One block per part. The API refuses blank text, so it is replaced by BLANK. */
+/* One block per part. The API refuses blank text, so it is replaced by PROMPT_BLANK. */
 static void anthropic_write_parts(struct messages *messages, struct str parts, bool mark) {
     struct json_reader reader = parts_enter(parts);
     struct part part, next;
@@ -279,7 +274,8 @@ static void anthropic_write_parts(struct messages *messages, struct str parts, b
             anthropic_write_picture(messages->w, &part, last);
         } else if (json_text(part.text, &text)) {
             anthropic_write_text(
-                messages->w, anthropic_is_blank(buf_str(&text)) ? BLANK : buf_str(&text), last);
+                messages->w, anthropic_is_blank(buf_str(&text)) ? PROMPT_BLANK : buf_str(&text),
+                last);
         }
         buf_done(&text);
     }
@@ -294,20 +290,8 @@ static void write_user(struct messages *messages, const struct prompt_turn *turn
 }
 
 static void open_agent(struct messages *messages) {
-    if (messages->side.len == 0) anthropic_write_said(messages, OPENING, false);
+    if (messages->side.len == 0) anthropic_write_said(messages, PROMPT_OPENING, false);
     anthropic_open_message(messages, STR("assistant"));
-}
-
-/* Write the blocks of an opaque message unchanged. False: there are none. */
-static bool anthropic_write_opaque(struct messages *messages, struct str opaque) {
-    struct err ignored;
-    struct json blocks, block;
-    if (opaque.len == 0 || !json_read(opaque, &blocks, &ignored)) return false;
-    if (blocks.kind != JSON_ARRAY || json_count(blocks) == 0) return false;
-    open_agent(messages);
-    for (struct json_reader at = json_enter(blocks); json_next_item(&at, &block);)
-        json_write_raw(messages->w, block.raw);
-    return true;
 }
 
 static void write_reply(struct messages *messages, const struct prompt_turn *turn) {
@@ -320,8 +304,14 @@ static void write_reply(struct messages *messages, const struct prompt_turn *tur
 }
 
 static void write_agent(struct messages *messages, const struct prompt_turn *turn, bool last) {
-    bool as_it_came = anthropic_write_opaque(messages, turn->opaque);
-    if (!as_it_came) write_reply(messages, turn);
+    struct json blocks;
+    bool as_it_came = body_read_opaque(turn->opaque, &blocks);
+    if (as_it_came) {
+        open_agent(messages);
+        body_write_items(messages->w, blocks);
+    } else {
+        write_reply(messages, turn);
+    }
     for (size_t i = 0; i < turn->call_count; i++) {
         bool mark = last && i + 1 == turn->call_count;
         anthropic_open_message(messages, STR("user"));
@@ -342,7 +332,7 @@ static void write_messages(struct json_writer *w, const struct prompt *prompt) {
         }
     }
     bool ends = str_equal(messages.side, STR("user")) || prefill_of(prompt);
-    if (!ends) anthropic_write_said(&messages, GO_ON, false);
+    if (!ends) anthropic_write_said(&messages, PROMPT_GO_ON, false);
     anthropic_open_message(&messages, STR_EMPTY);
     json_close(w);
 }

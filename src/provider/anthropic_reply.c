@@ -156,9 +156,8 @@ static void tell_call(struct anthropic_reply *reply) {
         buf_clear(&reply->args);
         buf_append(&reply->args, STR("{}"));
     }
-    struct err ignored;
     struct json args;
-    bool object = json_read(buf_str(&reply->args), &args, &ignored) && args.kind == JSON_OBJECT;
+    bool object = json_read_object(buf_str(&reply->args), &args);
     if (cut && !object) return;
     keep_call(reply, object);
     reply_tell(&reply->base, &(struct reply_event){

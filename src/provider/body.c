@@ -67,6 +67,20 @@ bool body_reasons(struct str model) {
     return false;
 }
 
+bool body_read_opaque(struct str opaque, struct json *ret) {
+    struct err ignored;
+    if (json_read(opaque, ret, &ignored) && ret->kind == JSON_ARRAY && json_count(*ret))
+        return true;
+    *ret = (struct json){.kind = JSON_NONE};
+    return false;
+}
+
+void body_write_items(struct json_writer *writer, struct json items) {
+    struct json_reader reader = json_enter(items);
+    struct json item;
+    while (json_next_item(&reader, &item)) json_write_raw(writer, item.raw);
+}
+
 void body_call_id(struct json_writer *writer, const char *key, struct str call_id,
                   size_t max_bytes) {
     if (call_id.len <= max_bytes) {

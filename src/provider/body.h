@@ -41,6 +41,11 @@ void body_stops(struct json_writer *writer, const char *key,
 /* Whether this is one of OpenAI's models that reason, which choose how they sample themselves. */
 bool body_reasons(struct str model);
 
+/* Whether an opaque message is an array that is not empty, to send back item by item; *ret is that
+ * array, or of kind JSON_NONE. */
+bool body_read_opaque(struct str opaque, struct json *ret);
+void body_write_items(struct json_writer *writer, struct json items);
+
 /* Write the key and a call id of at most max_bytes. A longer id becomes "tc_" and 37 digits of
  * its SHA-256, the same for a call and its result. */
 void body_call_id(struct json_writer *writer, const char *key, struct str call_id,

@@ -217,4 +217,8 @@ void reply_failure_of(const char *title, unsigned status, struct json body,
  * spaces and likely keys ("sk-...", "AIza...", "Bearer ...") by "***". */
 void reply_append_safe(struct buf *out, struct str text, size_t max_bytes);
 
+/* Replace `key`, and pieces of it, with "***" in the text of `e`. Pieces shorter than
+ * SECRET_PIECE_BYTES stay. */
+void reply_hide(struct err *e, struct str key);
+
 #endif

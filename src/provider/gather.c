@@ -73,12 +73,6 @@ int64_t gather_count(struct json object, const char *key) {
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-static bool gather_is_object(struct str text) {
-    struct json value;
-    struct err e;
-    return json_read(text, &value, &e) && value.kind == JSON_OBJECT;
-}
-
 /* The call's id; empty when an earlier call has the same one. */
 static struct str own_id(const struct gather *gather, size_t index) {
     struct str id = buf_str(&gather->calls[index].id);
@@ -91,7 +85,8 @@ static struct str own_id(const struct gather *gather, size_t index) {
 static void tell_calls(struct gather *gather, struct reply *reply, enum reply_outcome outcome) {
     for (size_t i = 0; i < gather->call_count && !reply->stopped; i++) {
         const struct gathered_call *call = &gather->calls[i];
-        if (outcome == OUTCOME_CUT && !gather_is_object(buf_str(&call->args))) continue;
+        struct json args;
+        if (outcome == OUTCOME_CUT && !json_read_object(buf_str(&call->args), &args)) continue;
         reply_tell(reply, &(struct reply_event){REPLY_TOOL_CALL, .call_id = own_id(gather, i),
                                                 .tool = buf_str(&call->tool),
                                                 .args = buf_str(&call->args)});

@@ -7,11 +7,8 @@
 #include "provider/reply_schema.h"
 #include "wire/json.h"
 
-/* The API refuses empty turns and a conversation that begins with the model. These texts fill
- * in. */
-#define BLANK STR("(no text)")
-#define OPENING STR("(earlier messages are left out)")
-#define GO_ON STR("(go on)")
+/* The API refuses empty turns and a conversation that begins with the model. The texts of prompt.h
+ * fill in. */
 
 /* Newer models refuse a call of the current turn without its signature. The documentation gives
  * this value for calls made by other models; the API accepts it for any call. */
@@ -65,18 +62,9 @@ static void gemini_write_text(struct json_writer *w, struct str text) {
     json_close(w);
 }
 
-/* Whether `text` is a JSON object; if so, *ret is that object. */
-static bool gemini_read_object(struct str text, struct json *ret) {
-    struct err ignored;
-    struct json json;
-    if (!json_read(text, &json, &ignored) || json.kind != JSON_OBJECT) return false;
-    *ret = json;
-    return true;
-}
-
 static void gemini_write_call(struct json_writer *w, const struct message *call, bool sign) {
     struct json args;
-    bool object = gemini_read_object(call->text, &args);
+    bool object = json_read_object(call->text, &args);
     json_open_object(w);
     json_member_object(w, "functionCall");
     json_member_str(w, "name", call->tool);
@@ -99,8 +87,8 @@ static bool has_call_id(struct json parts, struct str call_id) {
 /* Write the result as an object: a failure gets a member "error", any other value a member
  * "output". */
 static void write_response(struct json_writer *w, const struct message *result) {
-    struct json object = {0};
-    bool is_object = gemini_read_object(result->text, &object);
+    struct json object;
+    bool is_object = json_read_object(result->text, &object);
     bool says_error = json_find(object, STR("error")).kind != JSON_NONE;
     json_key(w, STR("response"));
     if (is_object && (says_error || !result->error)) {
@@ -158,7 +146,7 @@ static void open_content(struct contents *contents, enum content kind) {
 
 static void gemini_write_said(struct contents *contents, struct str text) {
     open_content(contents, CONTENT_USER);
-    gemini_write_text(contents->w, gemini_is_blank(text) ? BLANK : text);
+    gemini_write_text(contents->w, gemini_is_blank(text) ? PROMPT_BLANK : text);
 }
 
 /* The likely type of a file at a URL; some of Google's endpoints require it. */
@@ -215,7 +203,7 @@ static void write_user(struct contents *contents, const struct prompt_turn *turn
         }
         json_open_object(contents->w);
         if (json_is(part.text, STR("")))
-            json_member_str(contents->w, "text", BLANK);
+            json_member_str(contents->w, "text", PROMPT_BLANK);
         else
             json_member_raw(contents->w, "text", part.text.raw);
         json_close(contents->w);
@@ -223,24 +211,8 @@ static void write_user(struct contents *contents, const struct prompt_turn *turn
 }
 
 static void open_model(struct contents *contents) {
-    if (contents->open == CONTENT_NONE) gemini_write_said(contents, OPENING);
+    if (contents->open == CONTENT_NONE) gemini_write_said(contents, PROMPT_OPENING);
     open_content(contents, CONTENT_MODEL);
-}
-
-/* The parts of an opaque message, or JSON_NONE. */
-static struct json read_parts(struct str opaque) {
-    struct err ignored;
-    struct json parts;
-    bool fine = opaque.len && json_read(opaque, &parts, &ignored) && parts.kind == JSON_ARRAY &&
-                json_count(parts) > 0;
-    return fine ? parts : (struct json){0};
-}
-
-static void gemini_write_parts(struct contents *contents, struct json parts) {
-    struct json part;
-    open_model(contents);
-    for (struct json_reader at = json_enter(parts); json_next_item(&at, &part);)
-        json_write_raw(contents->w, part.raw);
 }
 
 static void write_reply(struct contents *contents, const struct prompt_turn *turn) {
@@ -253,9 +225,10 @@ static void write_reply(struct contents *contents, const struct prompt_turn *tur
 }
 
 static void write_model(struct contents *contents, const struct prompt_turn *turn) {
-    struct json parts = read_parts(turn->opaque);
-    if (parts.kind == JSON_ARRAY) {
-        gemini_write_parts(contents, parts);
+    struct json parts;
+    if (body_read_opaque(turn->opaque, &parts)) {
+        open_model(contents);
+        body_write_items(contents->w, parts);
     } else {
         write_reply(contents, turn);
     }
@@ -277,7 +250,7 @@ static void write_contents(struct json_writer *w, const struct prompt *prompt, b
         }
     }
     bool ends = contents.open == CONTENT_USER || contents.open == CONTENT_RESULTS;
-    if (!ends) gemini_write_said(&contents, GO_ON);
+    if (!ends) gemini_write_said(&contents, PROMPT_GO_ON);
     close_content(&contents);
     json_close(w);
 }
@@ -347,7 +320,7 @@ static void write_system(struct json_writer *w, struct str system, const struct 
 static bool write_parameters(struct json_writer *w, const struct tool_offer *tool,
                              struct err *e) {
     struct json schema;
-    bool object = gemini_read_object(tool->parameters, &schema);
+    bool object = json_read_object(tool->parameters, &schema);
     bool none = object && json_count(json_find(schema, STR("properties"))) == 0;
     return none || tool->parameters.len == 0 ||
            body_schema(w, "parametersJsonSchema", tool->parameters, tool->name, e);

@@ -134,18 +134,17 @@ static void put_reply(struct json_writer *w, const struct prompt_turn *turn) {
     }
 }
 
-/* Whether the model continues an assistant message at the end. OpenAI's own models begin a new
- * message instead. */
-static bool takes_prefill(const struct dialect_settings *settings) {
-    return !body_host_is(settings, "api.openai.com") &&
-           !body_host_is(settings, ".openai.azure.com");
+static bool is_openai(const struct dialect_settings *settings) {
+    return body_host_is(settings, "api.openai.com") ||
+           body_host_is(settings, ".openai.azure.com");
 }
 
+/* OpenAI's own models begin a new message instead of going on with an assistant's. */
 static bool check_prefill(const struct dialect_settings *settings,
                           const struct provider_request *request, const struct prompt *prompt,
                           struct err *e) {
     const struct prompt_turn *last = prompt->turns + prompt->turn_count - 1;
-    if (prompt->turn_count == 0 || !last->prefill || takes_prefill(settings)) return true;
+    if (prompt->turn_count == 0 || !last->prefill || !is_openai(settings)) return true;
     return prompt_refuse(request, last, NO_PART, e,
                          "OpenAI's models do not go on with an assistant's message; let the "
                          "last one be a user's");
@@ -236,11 +235,6 @@ static bool openai_put_tools(struct json_writer *w, const struct provider_reques
     json_close(w);
     put_tool_choice(w, request->tool_choice);
     return true;
-}
-
-static bool is_openai(const struct dialect_settings *settings) {
-    return body_host_is(settings, "api.openai.com") ||
-           body_host_is(settings, ".openai.azure.com");
 }
 
 /* OpenAI's reasoning models refuse max_tokens; many other servers know only that. */

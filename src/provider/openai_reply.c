@@ -178,18 +178,13 @@ static bool says(struct json string) {
     return string.kind == JSON_STRING && !json_is(string, STR_EMPTY);
 }
 
-static bool args_are_whole(const struct gathered_call *call) {
-    struct json value;
-    struct err e;
-    return json_read(buf_str(&call->args), &value, &e) && value.kind == JSON_OBJECT;
-}
-
 /* Whether `fragment` really continues `call`, which has the same index or is the newest. Ollama
  * and Gemini number complete calls 0, 0, 0, or send no ids. So a new id begins a new call, and
  * so does a name after complete arguments. */
 static bool goes_on_with(const struct gathered_call *call, const struct fragment *fragment) {
     if (says(fragment->id) && call->id.len) return json_is(fragment->id, buf_str(&call->id));
-    return !says(fragment->name) || !args_are_whole(call);
+    struct json args;
+    return !says(fragment->name) || !json_read_object(buf_str(&call->args), &args);
 }
 
 static struct gathered_call *openai_reply_call_of(struct gather *gather,

@@ -76,6 +76,12 @@ void prompt_done(struct prompt *prompt);
 /* Number of system turns at the start. */
 size_t prompt_leading_system(const struct prompt *prompt);
 
+/* What to send where an API takes no blank text, no conversation that begins with the agent, and
+ * none that ends with it. */
+#define PROMPT_BLANK STR("(no text)")
+#define PROMPT_OPENING STR("(earlier messages are left out)")
+#define PROMPT_GO_ON STR("(go on)")
+
 #define NO_PART SIZE_MAX
 
 /* Refuse a turn, or one part of it, that the API cannot carry. The error names the position as

@@ -2,7 +2,6 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "provider/remote_inner.h"
-#include "provider/safe.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -174,9 +173,9 @@ static void add_advice(struct str name, struct failure_reader reader,
 }
 
 static void hide_secrets(const struct remote *remote, struct err *why) {
-    safe_hide(why, remote->options.settings.key);
+    reply_hide(why, remote->options.settings.key);
     for (size_t i = 0; i < remote->header_count; i++) {
-        if (remote->secret[i]) safe_hide(why, remote->headers[i].value);
+        if (remote->secret[i]) reply_hide(why, remote->headers[i].value);
     }
 }
 

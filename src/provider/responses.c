@@ -61,19 +61,11 @@ static void responses_put_call(struct json_writer *w, const struct message *call
     json_close(w);
 }
 
-/* Write the output items of the reply unchanged. False: there are none. */
-static bool put_opaque(struct json_writer *w, struct str opaque) {
-    struct json items, item;
-    struct err e;
-    if (opaque.len == 0 || !json_read(opaque, &items, &e)) return false;
-    if (items.kind != JSON_ARRAY || json_count(items) == 0) return false;
-    struct json_reader reader = json_enter(items);
-    while (json_next_item(&reader, &item)) json_write_raw(w, item.raw);
-    return true;
-}
-
 static void put_reply(struct json_writer *w, const struct prompt_turn *turn) {
-    if (!put_opaque(w, turn->opaque)) {
+    struct json items;
+    if (body_read_opaque(turn->opaque, &items)) {
+        body_write_items(w, items);
+    } else {
         if (turn->text.len) put_message(w, "assistant", turn->text);
         for (size_t i = 0; i < turn->call_count; i++)
             responses_put_call(w, turn->calls[i].call);

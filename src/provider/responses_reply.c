@@ -361,22 +361,16 @@ static bool responses_reply_read(struct reply *base, struct json answer) {
     return true;
 }
 
-/* The API refuses incomplete arguments when they are sent back. */
-static bool responses_reply_is_object(struct str args) {
-    struct json value;
-    struct err e;
-    return json_read(args, &value, &e) && value.kind == JSON_OBJECT;
-}
-
 /* Whether the items can be sent back. They cannot if the listener must rename or repair a call,
- * because its result would not match. */
+ * because its result would not match; and the API refuses incomplete arguments. */
 static bool calls_can_go_back(const struct gather *gather) {
     if (gather->calls_full) return false;
     for (size_t i = 0; i < gather->call_count; i++) {
         struct str id = buf_str(&gather->calls[i].id);
+        struct json args;
         if (id.len == 0 || id.len > CALL_ID_LONG_MAX_BYTES) return false;
         if (gather->calls[i].tool.len == 0) return false;
-        if (!responses_reply_is_object(buf_str(&gather->calls[i].args))) return false;
+        if (!json_read_object(buf_str(&gather->calls[i].args), &args)) return false;
         for (size_t j = 0; j < i; j++) {
             if (str_equal(buf_str(&gather->calls[j].id), id)) return false;
         }

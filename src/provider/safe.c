@@ -1,8 +1,12 @@
-#include "provider/safe.h"
+/* Quotes foreign text inside our own error messages.
+ *
+ * A vendor's error text ends up in logs, in events and on the caller's screen. It may contain
+ * control characters, a page of HTML, or the key that was sent with the request.
+ * reply_append_safe() hides anything that looks like a key, reply_hide() the actual one. */
+#include "provider/dialect.h"
 
 #include "base/secret.h"
 #include "base/utf8.h"
-#include "provider/dialect.h"
 
 #define ELLIPSIS STR("...")
 
@@ -69,7 +73,7 @@ void reply_append_safe(struct buf *out, struct str text, size_t max_bytes) {
     buf_done(&line);
 }
 
-void safe_hide(struct err *e, struct str key) {
+void reply_hide(struct err *e, struct str key) {
     if (key.len < SECRET_PIECE_BYTES) return;
     struct err seen = *e;
     struct buf text;

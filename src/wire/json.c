@@ -330,6 +330,13 @@ bool json_read(struct str text, struct json *ret, struct err *e) {
     return json_read_depth(text, JSON_DEPTH_MAX, ret, e);
 }
 
+bool json_read_object(struct str text, struct json *ret) {
+    struct err ignored;
+    if (json_read(text, ret, &ignored) && ret->kind == JSON_OBJECT) return true;
+    *ret = (struct json){.kind = JSON_NONE};
+    return false;
+}
+
 /* ---- Walking what was accepted ---- */
 
 static enum json_kind json_kind_of(char first) {

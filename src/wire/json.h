@@ -54,7 +54,10 @@ struct json {
  * errors  ERR_MALFORMED "JSON 3:14 (byte 57): expected ..."; columns count characters */
 MUST_CHECK bool json_read(struct str text, struct json *ret, struct err *e);
 
-/* The same with fewer levels, 1 to JSON_DEPTH_MAX; 0 reads no array and no object at all. */
+/* Whether `text` is one JSON object; *ret is that object, or of kind JSON_NONE. */
+bool json_read_object(struct str text, struct json *ret);
+
+/* The same as json_read() with fewer levels, 1 to JSON_DEPTH_MAX; 0 reads no array and no object at all. */
 MUST_CHECK bool json_read_depth(struct str text, unsigned depth_max, struct json *ret,
                                 struct err *e);
 

@@ -4,8 +4,6 @@
 #include "helper/transcript.h"
 #include "provider/asking.h"
 
-#include "provider/safe.h"
-
 /* --- words of strangers ------------------------------------------------------------------- */
 
 static void assert_safe(const char *text, size_t max_bytes, const char *expected) {
@@ -97,7 +95,7 @@ static void assert_hidden(const char *text, const char *key, const char *expecte
     struct err e;
     err_set(&e, ERR_UNKNOWN, "%s", text);
     struct str exact = exact_copy(str_from(key));
-    safe_hide(&e, exact);
+    reply_hide(&e, exact);
     free((void *)exact.at);
     assert_int_equal(e.code, ERR_UNKNOWN);
     assert_str(err_text(&e), expected);
