@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 
-#define TRACE_HEADERS 2
 #define URL_MAX_BYTES (8 * KIB)
 #define BODY_MAX_BYTES (64 * MIB)
 #define REFUSAL_MAX_BYTES (64 * KIB)
@@ -190,24 +189,10 @@ static void set_header(struct openai_call *call, struct str name, struct str val
     }
 }
 
-static void add_trace(struct openai_call *call) {
-    const struct trace_context *trace = call->base.request.trace;
-    if (!trace) return;
-    trace_context_write(trace, call->parent);
-    call->headers[call->header_count++] =
-        (struct http_header){STR("traceparent"), str_from(call->parent)};
-    if (trace->state.len)
-        call->headers[call->header_count++] =
-            (struct http_header){STR("tracestate"), trace->state};
-}
-
 /* All headers of the remote, with other values for content-type and accept. */
 static void copy_headers(struct openai_call *call) {
-    size_t count = call->remote->header_count;
-    call->headers = mem_alloc((count + TRACE_HEADERS) * sizeof(*call->headers));
-    memcpy(call->headers, call->remote->headers, count * sizeof(*call->headers));
-    call->header_count = count;
-    add_trace(call);
+    call->headers = remote_headers(call->remote, false, call->base.request.trace, call->parent,
+                                   &call->header_count);
     set_header(call, STR("content-type"), buf_str(&call->type));
     set_header(call, STR("accept"), STR("*/*"));
 }

@@ -114,6 +114,25 @@ static void remote_set_headers(struct remote *remote, const struct remote_option
     set_whole_headers(remote);
 }
 
+#define TRACE_HEADERS 2
+
+struct http_header *remote_headers(const struct remote *remote, bool whole,
+                                   const struct trace_context *trace,
+                                   char parent[static TRACE_PARENT_BYTES + 1],
+                                   size_t *ret_count) {
+    size_t count = remote->header_count;
+    struct http_header *headers = mem_zero(count + TRACE_HEADERS, sizeof(*headers));
+    memcpy(headers, whole ? remote->whole_headers : remote->headers, count * sizeof(*headers));
+    if (trace) {
+        trace_context_write(trace, parent);
+        headers[count++] = (struct http_header){STR("traceparent"), str_from(parent)};
+    }
+    if (trace && trace->state.len)
+        headers[count++] = (struct http_header){STR("tracestate"), trace->state};
+    *ret_count = count;
+    return headers;
+}
+
 /* --- the provider ------------------------------------------------------------------------- */
 
 static const struct provider_kind remote_kind = {

@@ -147,34 +147,13 @@ static void settle_done(struct provider_call *call, enum reply_outcome outcome,
 
 static const struct http_sink http_sink;
 
-#define TRACE_HEADERS 2
-
-/* The headers of this call. The caller frees the result. */
-static struct http_header *headers_of(const struct provider_call *call,
-                                      char parent[static TRACE_PARENT_BYTES + 1],
-                                      size_t *ret_count) {
-    const struct remote *remote = call->remote;
-    const struct trace_context *trace = call->request->trace;
-    size_t count = remote->header_count;
-    struct http_header *headers = mem_zero(count + TRACE_HEADERS, sizeof(*headers));
-    memcpy(headers, call->whole ? remote->whole_headers : remote->headers,
-           count * sizeof(*headers));
-    if (trace) {
-        trace_context_write(trace, parent);
-        headers[count++] = (struct http_header){STR("traceparent"), str_from(parent)};
-    }
-    if (trace && trace->state.len)
-        headers[count++] = (struct http_header){STR("tracestate"), trace->state};
-    *ret_count = count;
-    return headers;
-}
-
 static void remote_call_ask(struct provider_call *call) {
     const struct remote_options *options = remote_call_options_of(call);
     char parent[TRACE_PARENT_BYTES + 1];
     struct http_request request = attempts_next(&call->attempts);
     request.url = buf_str(&call->url);
-    struct http_header *headers = headers_of(call, parent, &request.header_count);
+    struct http_header *headers = remote_headers(
+        call->remote, call->whole, call->request->trace, parent, &request.header_count);
     request.headers = headers;
     request.body = buf_str(&call->body);
     request.body_max_bytes = options->reply_max_bytes;

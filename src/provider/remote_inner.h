@@ -37,6 +37,13 @@ struct remote {
     atomic_bool looked; /* a head was not as it should be, which was said */
 };
 
+/* The headers of one request: the remote's and, from `trace` unless it is NULL, its two. `parent`
+ * holds the text of the first. The caller frees the result. */
+struct http_header *remote_headers(const struct remote *remote, bool whole,
+                                   const struct trace_context *trace,
+                                   char parent[static TRACE_PARENT_BYTES + 1],
+                                   size_t *ret_count);
+
 /* The functions of struct provider_kind. */
 struct provider_call *remote_call_start(struct provider *provider, struct loop *loop,
                                         const struct provider_request *request,
