@@ -11,7 +11,43 @@
 #define OUT_MAX_BYTES (16 * MIB) /* one event of ours; a message may be escaped sixfold */
 #define ID_MAX_BYTES 256
 
+/* --- what can be talked to ----------------------------------------------------------------- */
+
+struct live_model *live_model_new(const struct live_model_options *options) {
+    struct live_model *model = MEM_NEW(struct live_model);
+    model->provider = remote_provider_new(options->remote);
+    model->which = options->which;
+    model->voice = text_copy(options->voice);
+    return model;
+}
+
+void live_model_free(struct live_model *model) {
+    if (!model) return;
+    provider_free(model->provider);
+    text_done(&model->voice);
+    free(model);
+}
+
+bool live_model_speaks(const struct live_model *model, struct str name) {
+    static const struct str word = STR_INIT("realtime");
+    if (!model || model->which == LIVE_NEVER) return false;
+    return model->which == LIVE_ALWAYS || str_find_nocase(name, word) < name.len;
+}
+
 /* --- states, and the end ------------------------------------------------------------------ */
+
+/* clang-format off */
+const struct state live_states[LIVE_STATE_COUNT] = {
+    [LIVE_OPENING]   = {"opening",   TO(LIVE_SETTING) | TO(LIVE_OVER)},
+    [LIVE_SETTING]   = {"setting",   TO(LIVE_READY) | TO(LIVE_OVER)},
+    [LIVE_READY]     = {"ready",     TO(LIVE_ASKED) | TO(LIVE_STOPPING) | TO(LIVE_OVER)},
+    [LIVE_ASKED]     = {"asked",     TO(LIVE_ANSWERING) | TO(LIVE_STOPPING) |
+                                     TO(LIVE_READY) | TO(LIVE_OVER)},
+    [LIVE_ANSWERING] = {"answering", TO(LIVE_READY) | TO(LIVE_STOPPING) | TO(LIVE_OVER)},
+    [LIVE_STOPPING]  = {"stopping",  TO(LIVE_READY) | TO(LIVE_OVER)},
+    [LIVE_OVER]      = {"over",      0},
+};
+/* clang-format on */
 
 void live_move(struct live *live, enum live_state next) {
     assert(states_allow(live_states, live->state, next));

@@ -1,4 +1,4 @@
-/* live_inner: shared by live.c, live_call.c and live_model.c. Private to provider/. */
+/* live_inner: shared by live.c, live_call.c and live_release.c. Private to provider/. */
 #ifndef WEIR_PROVIDER_LIVE_INNER_H
 #define WEIR_PROVIDER_LIVE_INNER_H
 
