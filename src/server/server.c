@@ -270,12 +270,12 @@ size_t server_listeners(const struct server *server, struct server_listener *ret
 
 /* --- stopping ----------------------------------------------------------------------------- */
 
-/* Run `obey` on each side, which then releases the server. */
-static void post_to_sides(struct server *server, struct mail *(*mail_of)(struct side *side),
-                          void (*obey)(void *side)) {
+/* Run `obey` on each side, which then releases the server. mail_at: of the mail, in a side. */
+static void post_to_sides(struct server *server, size_t mail_at, void (*obey)(void *side)) {
     for (size_t i = 0; i < server->side_count; i++) {
         struct side *side = &server->sides[i];
-        loop_post(side->home.loop, mail_of(side), obey, side);
+        struct mail *mail = (struct mail *)(void *)((char *)side + mail_at);
+        loop_post(side->home.loop, mail, obey, side);
     }
 }
 
@@ -292,18 +292,6 @@ static void cut_side(void *ctx) {
     LIST_EACH(&side->home.conns, link)
     conn_cut(CONTAINER_OF(link, struct conn, link), EXCHANGE_ABORTED);
     server_release(side->server);
-}
-
-static struct mail *stop_mail(struct side *side) {
-    return &side->stop;
-}
-
-static struct mail *close_mail(struct side *side) {
-    return &side->close;
-}
-
-static struct mail *cut_mail(struct side *side) {
-    return &side->cut;
 }
 
 static void stop_within(struct server *server, uint64_t within_ms) {
@@ -326,7 +314,7 @@ static void begin_close(void *ctx) {
         listener_close(CONTAINER_OF(link, struct listener, link), listener_closed);
     }
     atomic_fetch_add(&server->alive, server->side_count);
-    post_to_sides(server, close_mail, shut_down_side);
+    post_to_sides(server, offsetof(struct side, close), shut_down_side);
     stop_within(server, LATE_MS);
     server_release(server);
 }
@@ -336,13 +324,13 @@ static void cut_all(void *ctx) {
     begin_close(server);
     if (server->cutting || !hold_if_alive(server, server->side_count)) return;
     server->cutting = true;
-    post_to_sides(server, cut_mail, cut_side);
+    post_to_sides(server, offsetof(struct side, cut), cut_side);
 }
 
 static void begin_drain(struct server *server) {
     atomic_store(&server->phase, DRAINING);
     atomic_fetch_add(&server->alive, server->side_count);
-    post_to_sides(server, stop_mail, shut_down_side);
+    post_to_sides(server, offsetof(struct side, stop), shut_down_side);
     release_early(server);
 }
 
