@@ -1,8 +1,6 @@
 #include "server/http2.h"
 
 #include "base/mem.h"
-#include "server/http2_receive.h"
-#include "server/http2_send.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -66,4 +66,33 @@ void http2_count_fault(struct http2 *http2);
 /* Name the last stream that was handled; the session goes on for the streams that run. */
 void http2_last_goaway(struct http2 *http2);
 
+/* --- http2_receive.c: bytes of the peer become requests -------------------------------------
+ *
+ * nghttp2 reads the frames and calls back there. Abuse that it would accept is counted, and ends
+ * the session. */
+
+/* As in struct protocol. */
+void http2_receive(struct conn *conn, struct str bytes);
+
+/* Set nghttp2's callbacks for what it receives. */
+void http2_receive_callbacks(nghttp2_session_callbacks *callbacks);
+
+/* --- http2_send.c: answers become frames ----------------------------------------------------
+ *
+ * The owners' output is turned into frames once per turn, in http2_settle(). Bytes are taken
+ * from nghttp2 only while the socket accepts them. A DATA frame is copied once, from the
+ * exchange's queue into the turn's write. */
+
+/* nghttp2 treats a stream above SETTINGS_MAX_CONCURRENT_STREAMS as a broken connection once
+ * the peer has acknowledged the limit. We would rather refuse that one stream, so nghttp2
+ * gets this number and the peer, when the frame is sent, the real one. */
+#define STREAMS_NGHTTP2_ALLOWS 0x7fffffffu
+
+/* As in struct protocol. */
+void http2_settle(struct conn *conn);
+void http2_gather(struct conn *conn, struct gather *gather);
+
+/* Set nghttp2's callbacks for what it sends. */
+void http2_send_callbacks(nghttp2_session_callbacks *callbacks);
+
 #endif

@@ -1,4 +1,4 @@
-#include "server/http2_receive.h"
+#include "server/http2.h"
 
 #include "server/http2_head.h"
 #include "server/single.h"
