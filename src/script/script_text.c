@@ -1,4 +1,4 @@
-#include "script/script_text.h"
+#include "script/script_step.h"
 
 #include "base/nearest.h"
 #include "wire/json.h"
@@ -44,14 +44,13 @@ static bool end_literal(struct builder *builder) {
 }
 
 static bool refuse_hole(struct builder *builder, struct str name) {
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, name);
     for (size_t i = HOLE_INPUT; i < ARRAY_LEN(holes); i++) {
         if (builder->allowed & HOLE(i)) nearest_offer(&nearest, str_from(holes[i].name));
     }
     return yaml_err(builder->e, builder->node, "nothing here fills {" STR_FMT "}%s%s",
-                    STR_ARG(str_head(name, 40)), nearest_hint(&nearest, hint),
+                    STR_ARG(str_head(name, 40)), nearest_hint(&nearest),
                     nearest.found.len ? "" : "; for a plain brace write {{ or }}");
 }
 
