@@ -60,3 +60,8 @@ bool machine_resident_bytes(uint64_t *ret) {
     *ret = resident_kb * KIB;
     return true;
 }
+
+bool machine_is_traced(void) {
+    uint64_t tracer;
+    return !machine_read_number("/proc/self/status", "TracerPid:", &tracer) || tracer;
+}

@@ -1,4 +1,4 @@
-/* machine: how much memory this process may use.
+/* machine: how much memory this process may use, and whether a debugger is attached.
  *
  * Threads  any.
  */
@@ -18,5 +18,8 @@ bool machine_resident_bytes(uint64_t *ret);
 /* Bytes the machine has available now, at most the limit of the control group. False: not
  * known. */
 bool machine_memory_available(uint64_t *ret);
+
+/* Whether a debugger is attached, or that is not known. */
+bool machine_is_traced(void);
 
 #endif

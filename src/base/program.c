@@ -1,28 +1,12 @@
 #include "base/program.h"
 
+#include "base/machine.h"
 #include "base/str.h"
 
 #include <link.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-static bool is_traced(void) {
-    static const char name[] = "TracerPid:";
-    char line[128];
-    bool traced = true; /* unless it says so */
-    FILE *status = fopen("/proc/self/status", "re");
-    if (!status) return true;
-    while (fgets(line, sizeof(line), status)) {
-        if (strncmp(line, name, sizeof(name) - 1) != 0) continue;
-        traced = !str_equal(str_trim(str_from(line + sizeof(name) - 1)), STR("0"));
-        break;
-    }
-    fclose(status);
-    return traced;
-}
 
 /* A segment that may be written holds relocated addresses, which are in no file. */
 static int let_go(struct dl_phdr_info *object, size_t size, void *ctx) {
@@ -42,5 +26,5 @@ static int let_go(struct dl_phdr_info *object, size_t size, void *ctx) {
 }
 
 void program_let_go(void) {
-    if (!is_traced()) dl_iterate_phdr(let_go, NULL);
+    if (!machine_is_traced()) dl_iterate_phdr(let_go, NULL);
 }
