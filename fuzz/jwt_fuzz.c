@@ -1,6 +1,6 @@
 /* A token or a key set from nowhere is read or refused. What is read keeps to the limits, and
  * reading it cut short never gives a longer signed text. */
-#include "wire/jwks.h"
+#include "wire/jwt.h"
 
 #include <assert.h>
 

@@ -1,5 +1,5 @@
 /* Tokens, and key sets: what is read, and every way to be refused. */
-#include "wire/jwks.h"
+#include "wire/jwt.h"
 
 #include "helper/assert_str.h"
 #include "helper/jwt_samples.h"

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "tls/public_key.h"
-#include "wire/jwks.h"
+#include "wire/jwt.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "tool/get.h"
-#include "wire/jwks.h"
+#include "wire/jwt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
