@@ -21,6 +21,14 @@
 #define REUSED_WITHIN_MS 1000
 #define DOUBTED_MS (10 * 60 * 1000)
 
+/* How long something may take. */
+struct limit {
+    struct forward *forward;
+    uint64_t ms; /* 0: for ever */
+    const char *what;
+    struct timer timer;
+};
+
 struct forward {
     struct place *place;
     struct text url_text;
@@ -31,8 +39,7 @@ struct forward {
     struct forward_habit *habit;
     struct forward_sink sink;
     void *ctx;
-    uint64_t connect_ms, first_byte_ms, stall_ms, total_ms;
-    struct timer connect, first_byte, stall, total;
+    struct limit connect, first_byte, stall, total;
     struct task begin;
     struct dial *dial;
     struct link *link; /* NULL: not connected */
@@ -60,10 +67,10 @@ static void forward_leave(struct forward *forward) {
     struct link *link = forward->link;
     forward->over = true;
     forward->link = NULL;
-    timer_stop(&forward->connect);
-    timer_stop(&forward->first_byte);
-    timer_stop(&forward->stall);
-    timer_stop(&forward->total);
+    timer_stop(&forward->connect.timer);
+    timer_stop(&forward->first_byte.timer);
+    timer_stop(&forward->stall.timer);
+    timer_stop(&forward->total.timer);
     task_cancel(&forward->begin);
     dial_cancel(forward->dial);
     forward->dial = NULL;
@@ -101,34 +108,15 @@ void forward_cancel(struct forward *forward) {
 
 /* --- time --------------------------------------------------------------------------------- */
 
-static void forward_late(struct forward *forward, uint64_t limit_ms, const char *what) {
+static void on_late(void *ctx) {
+    const struct limit *limit = ctx;
     struct err why;
-    fault_late(limit_ms, what, &why);
-    forward_end(forward, &why);
+    fault_late(limit->ms, limit->what, &why);
+    forward_end(limit->forward, &why);
 }
 
-static void on_connect_late(void *ctx) {
-    struct forward *forward = ctx;
-    forward_late(forward, forward->connect_ms, "no connection");
-}
-
-static void on_first_byte_late(void *ctx) {
-    struct forward *forward = ctx;
-    forward_late(forward, forward->first_byte_ms, "no answer");
-}
-
-static void forward_on_stall(void *ctx) {
-    struct forward *forward = ctx;
-    forward_late(forward, forward->stall_ms, "nothing more of the answer came");
-}
-
-static void on_total_late(void *ctx) {
-    struct forward *forward = ctx;
-    forward_late(forward, forward->total_ms, "the whole answer did not come");
-}
-
-static void watch(struct timer *timer, uint64_t limit_ms) {
-    if (limit_ms) timer_start(timer, limit_ms);
+static void watch(struct limit *limit) {
+    if (limit->ms) timer_start(&limit->timer, limit->ms);
 }
 
 /* --- events of the link -------------------------------------------------------------------- */
@@ -137,8 +125,8 @@ static void watch(struct timer *timer, uint64_t limit_ms) {
 static void note_head(struct forward *forward, struct str line) {
     if (str_starts(line, STR("HTTP/"))) forward->informs = str_find(line, STR(" 1")) < line.len;
     if (forward->headed || forward->informs || line.len) return;
-    timer_stop(&forward->first_byte);
-    watch(&forward->stall, forward->stall_ms);
+    timer_stop(&forward->first_byte.timer);
+    watch(&forward->stall);
     forward->headed = true;
 }
 
@@ -153,7 +141,7 @@ static enum http1_go forward_on_line(struct str line, void *ctx) {
 
 static enum http1_go forward_on_body(struct str bytes, void *ctx) {
     struct forward *forward = ctx;
-    watch(&forward->stall, forward->stall_ms);
+    watch(&forward->stall);
     forward->inside++;
     forward->sink.on_body(bytes, forward->ctx);
     if (!forward_came_back(forward)) return HTTP1_STOP;
@@ -180,7 +168,7 @@ static void forward_push(struct forward *forward) {
 
 static void forward_on_ready(void *ctx) {
     struct forward *forward = ctx;
-    timer_stop(&forward->connect);
+    timer_stop(&forward->connect.timer);
     forward->ready = true;
     link_send(forward->link, text_str(forward->head), text_str(forward->body),
               forward->is_head);
@@ -257,7 +245,7 @@ static void forward_on_dialled(int fd, const struct err *why, void *ctx) {
 
 static void forward_dial(struct forward *forward) {
     forward->reused = forward->ready = false;
-    watch(&forward->connect, forward->connect_ms);
+    watch(&forward->connect);
     forward->dial = dial_new(forward->place, forward->url.host, forward->url.port,
                              HTTP_ANYWHERE, forward_on_dialled, forward);
 }
@@ -271,8 +259,8 @@ static bool habit_allows(const struct forward *forward) {
 
 static void forward_begin(void *ctx) {
     struct forward *forward = ctx;
-    watch(&forward->first_byte, forward->first_byte_ms);
-    watch(&forward->total, forward->total_ms);
+    watch(&forward->first_byte);
+    watch(&forward->total);
     if (habit_allows(forward))
         forward->link = link_find_fresh(forward->place, &forward->url, HTTP_ANYWHERE,
                                         REUSED_WITHIN_MS, events_of(forward), forward);
@@ -286,16 +274,10 @@ static void forward_begin(void *ctx) {
         forward_dial(forward);
 }
 
-static void init_times(struct forward *forward, struct loop *loop,
-                       const struct forward_request *request) {
-    forward->connect_ms = request->connect_ms;
-    forward->first_byte_ms = request->first_byte_ms;
-    forward->stall_ms = request->stall_ms;
-    forward->total_ms = request->total_ms;
-    timer_init(&forward->connect, loop, on_connect_late, forward);
-    timer_init(&forward->first_byte, loop, on_first_byte_late, forward);
-    timer_init(&forward->stall, loop, forward_on_stall, forward);
-    timer_init(&forward->total, loop, on_total_late, forward);
+static void limit_init(struct limit *limit, struct forward *forward, uint64_t ms,
+                       const char *what) {
+    *limit = (struct limit){.forward = forward, .ms = ms, .what = what};
+    timer_init(&limit->timer, forward->place->loop, on_late, limit);
 }
 
 bool forward_start(struct http_pool *pool, struct loop *loop,
@@ -318,7 +300,10 @@ bool forward_start(struct http_pool *pool, struct loop *loop,
     enum url_kind kind = url_read(text_str(forward->url_text), &forward->url);
     assert(kind == URL_FINE);
     (void)kind;
-    init_times(forward, loop, request);
+    limit_init(&forward->connect, forward, request->connect_ms, "no connection");
+    limit_init(&forward->first_byte, forward, request->first_byte_ms, "no answer");
+    limit_init(&forward->stall, forward, request->stall_ms, "nothing more of the answer came");
+    limit_init(&forward->total, forward, request->total_ms, "the whole answer did not come");
     task_init(&forward->begin, forward_begin, forward);
     loop_defer(loop, &forward->begin);
     *ret = forward;
@@ -346,7 +331,7 @@ size_t forward_unsent(const struct forward *forward) {
 void forward_pause(struct forward *forward) {
     if (forward->over || forward->paused) return;
     forward->paused = true;
-    timer_stop(&forward->stall);
+    timer_stop(&forward->stall.timer);
     if (forward->link) link_pause(forward->link);
 }
 
@@ -354,7 +339,7 @@ void forward_pause(struct forward *forward) {
 void forward_resume(struct forward *forward) {
     if (forward->over || !forward->paused) return;
     forward->paused = false;
-    if (forward->headed) watch(&forward->stall, forward->stall_ms);
+    if (forward->headed) watch(&forward->stall);
     if (forward->link) link_resume(forward->link);
 }
 
