@@ -60,9 +60,9 @@ struct str nearest_name(struct str wanted, const char *const *known) {
     return nearest.found;
 }
 
-const char *nearest_hint(const struct nearest *nearest, char room[NEAREST_HINT_BYTES]) {
+const char *nearest_hint(struct nearest *nearest) {
     if (nearest->found.len == 0) return "";
-    snprintf(room, NEAREST_HINT_BYTES, "; did you mean '" STR_FMT "'?",
+    snprintf(nearest->hint, sizeof(nearest->hint), "; did you mean '" STR_FMT "'?",
              STR_ARG(nearest->found));
-    return room;
+    return nearest->hint;
 }

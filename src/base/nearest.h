@@ -16,6 +16,7 @@ struct nearest {
     struct str wanted; /* the unknown name */
     struct str found;  /* the best match so far; empty = nothing is close */
     size_t edits;      /* its distance */
+    char hint[96];     /* room of nearest_hint() */
 };
 
 void nearest_init(struct nearest *nearest, struct str wanted);
@@ -25,7 +26,6 @@ void nearest_offer(struct nearest *nearest, struct str known);
 struct str nearest_name(struct str wanted, const char *const *known);
 
 /* "; did you mean 'search'?" to end an error text, or "" when nothing is close. */
-#define NEAREST_HINT_BYTES 96
-const char *nearest_hint(const struct nearest *nearest, char room[NEAREST_HINT_BYTES]);
+const char *nearest_hint(struct nearest *nearest);
 
 #endif

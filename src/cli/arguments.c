@@ -9,12 +9,10 @@
 #include <string.h>
 
 static bool refuse_act(const char *act, const char *const *acts, const char *usage) {
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, str_from(act));
     for (size_t i = 0; acts[i]; i++) nearest_offer(&nearest, str_from(acts[i]));
-    fprintf(stderr, "weir: error: '%s' is unknown%s\n%s", act, nearest_hint(&nearest, hint),
-            usage);
+    fprintf(stderr, "weir: error: '%s' is unknown%s\n%s", act, nearest_hint(&nearest), usage);
     return false;
 }
 

@@ -94,13 +94,12 @@ void cli_held_signals(sigset_t *ret) {
 }
 
 int cli_refuse_command(const char *name) {
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, str_from(name));
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         nearest_offer(&nearest, str_from(commands[i].name));
     fprintf(stderr, "weir: error: no command '%s'%s\nweir --help lists them.\n", name,
-            nearest_hint(&nearest, hint));
+            nearest_hint(&nearest));
     return EXIT_USAGE;
 }
 

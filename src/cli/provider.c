@@ -206,7 +206,6 @@ static struct str model_to_test(const struct config *config,
 
 static const struct config_provider *find_provider(const struct config *config,
                                                    struct str name) {
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, name);
     for (size_t i = 0; i < config->provider_count; i++) {
@@ -216,7 +215,7 @@ static const struct config_provider *find_provider(const struct config *config,
     fprintf(stderr,
             "weir: error: no provider is called '" STR_FMT "'%s\n"
             "weir provider list shows the ones that can be asked.\n",
-            STR_ARG(str_head(name, 40)), nearest_hint(&nearest, hint));
+            STR_ARG(str_head(name, 40)), nearest_hint(&nearest));
     return NULL;
 }
 

@@ -105,14 +105,13 @@ static void tool_list_text(const struct team_tool_view *tools, size_t count, str
 
 static const struct agent *find_agent(const struct team *team, struct str slug, struct err *e) {
     struct nearest nearest;
-    char hint[NEAREST_HINT_BYTES];
     nearest_init(&nearest, slug);
     for (size_t i = 0; i < team->agent_count; i++) {
         if (str_equal(team->agents[i].slug, slug)) return &team->agents[i];
         nearest_offer(&nearest, team->agents[i].slug);
     }
     err_set(e, ERR_NOT_FOUND, "no agent is called '" STR_FMT "'%s; weir agent list shows them",
-            STR_ARG(str_head(slug, 80)), nearest_hint(&nearest, hint));
+            STR_ARG(str_head(slug, 80)), nearest_hint(&nearest));
     return NULL;
 }
 

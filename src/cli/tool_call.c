@@ -70,7 +70,6 @@ static void make_call(struct calling *calling, struct str args, struct str agent
 
 static bool find_other(struct calling *calling, const struct config *config, struct err *e) {
     struct nearest nearest;
-    char hint[NEAREST_HINT_BYTES];
     struct str name = config->operands[0];
     size_t row_count;
     const struct catalogue_row *rows = catalogue_rows(&row_count);
@@ -86,7 +85,7 @@ static bool find_other(struct calling *calling, const struct config *config, str
     return calling->tool ||
            err_set(e, ERR_NOT_FOUND,
                    "no tool is called '" STR_FMT "'%s; weir tool list shows them",
-                   STR_ARG(str_head(name, 80)), nearest_hint(&nearest, hint));
+                   STR_ARG(str_head(name, 80)), nearest_hint(&nearest));
 }
 
 static bool tool_call_find(struct calling *calling, const struct config *config,

@@ -133,7 +133,6 @@ static bool read_inputs(const struct command_line *line, struct request *request
 }
 
 static bool read_profile(const char *name, const struct profile **ret, struct err *e) {
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     *ret = NULL;
     if (!name) return true;
@@ -141,7 +140,7 @@ static bool read_profile(const char *name, const struct profile **ret, struct er
     for (size_t i = 0; profiles[i]; i++) nearest_offer(&nearest, str_from(profiles[i]->name));
     *ret = profile_find(str_from(name));
     return *ret || err_set(e, ERR_INVALID_ARGUMENT, "there is no profile '%.100s'%s", name,
-                           nearest_hint(&nearest, hint));
+                           nearest_hint(&nearest));
 }
 
 static bool read_choices(const struct command_line *line, struct request *request,
@@ -353,7 +352,6 @@ static int validate_act(const struct command_line *line) {
 
 /* The rest: at most one operand, no flags. */
 static bool take_rest(const struct arguments *arguments, struct command_line *line) {
-    char hint[NEAREST_HINT_BYTES];
     for (int i = 0; i < arguments->rest_count; i++) {
         const char *arg = arguments->rest[i];
         if (arg[0] == '-') {
@@ -362,7 +360,7 @@ static bool take_rest(const struct arguments *arguments, struct command_line *li
             for (const char *const *name = arguments->names; *name; name++)
                 nearest_offer(&nearest, str_from(*name));
             fprintf(stderr, "weir: error: weir validate has no %s%s\n", arg,
-                    nearest_hint(&nearest, hint));
+                    nearest_hint(&nearest));
             return false;
         }
         if (line->target) {

@@ -255,13 +255,12 @@ static bool has_agent(const struct config_agent *agents, size_t count, struct st
 
 static bool refuse_delegate(const struct config *config, const struct yaml *name,
                             struct err *e) {
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, name->text);
     for (size_t i = 0; i < config->agent_count; i++)
         nearest_offer(&nearest, config->agents[i].slug);
     return yaml_err(e, name, "no agent is called '" STR_FMT "'%s", STR_ARG(name->text),
-                    nearest_hint(&nearest, hint));
+                    nearest_hint(&nearest));
 }
 
 /* This comes last, because a delegate may follow the agent that names it. */

@@ -133,14 +133,13 @@ bool breeder_asks(const struct yaml *tool) {
 }
 
 static bool is_slip(struct str name, struct err *e) {
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     if (is_known(&forms[BREEDER_TOOL], name) || str_equal(name, STR("schema_"))) return false;
     nearest_init(&nearest, name);
     offer_keys(&forms[BREEDER_TOOL], &nearest);
     return nearest.found.len > 0 &&
            !err_set(e, ERR_INVALID_ARGUMENT, "a tool has no key '" STR_FMT "'%s",
-                    STR_ARG(str_head(name, SHOWN_BYTES)), nearest_hint(&nearest, hint));
+                    STR_ARG(str_head(name, SHOWN_BYTES)), nearest_hint(&nearest));
 }
 
 bool breeder_check_json(struct json tool, struct err *e) {
@@ -172,12 +171,11 @@ bool breeder_asks_json(struct json tool, bool *ret, struct err *e) {
 /* False: one that was meant to be another, or one of the file's closed lists. */
 static bool check_unknown(struct config *config, const struct item_form *form,
                           const struct yaml *value, struct err *e) {
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, value->key);
     offer_keys(form, &nearest);
     yaml_err_key(e, value, "a %s has no key '" STR_FMT "'%s", form->what,
-                 STR_ARG(str_head(value->key, SHOWN_BYTES)), nearest_hint(&nearest, hint));
+                 STR_ARG(str_head(value->key, SHOWN_BYTES)), nearest_hint(&nearest));
     if (form != &forms[BREEDER_TOOL] || nearest.found.len) return false;
     config_warn(config, "%s", e->text);
     return true;

@@ -77,13 +77,12 @@ static bool find_provider(struct config *config, const struct config_input *inpu
         return yaml_err(e, at, "%s", why.text);
     if (!provider) {
         struct nearest nearest;
-        char hint[NEAREST_HINT_BYTES];
         nearest_init(&nearest, connector->provider_name);
         config_offer_providers(config, &nearest);
         nearest_offer(&nearest, STR(BUILTIN));
         return yaml_err(e, at, "no provider is called '" STR_FMT "'%s",
                         STR_ARG(str_head(connector->provider_name, 40)),
-                        nearest_hint(&nearest, hint));
+                        nearest_hint(&nearest));
     }
     provider->used = true;
     provider->forbid_link_local = true; /* the contract's endpoint rule (K-SEC) */

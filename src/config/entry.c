@@ -21,11 +21,10 @@ static void offer_keys(const struct entry_schema *schema, struct str key,
 
 static bool entry_refuse_key(const struct entry_schema *schema, const struct yaml *node,
                              struct err *e) {
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     offer_keys(schema, node->key, &nearest);
     return yaml_err_key(e, node, "%s has no key '" STR_FMT "'%s", schema->what,
-                        STR_ARG(str_head(node->key, 40)), nearest_hint(&nearest, hint));
+                        STR_ARG(str_head(node->key, 40)), nearest_hint(&nearest));
 }
 
 /* The key is present but misspelt, which was reported already. */

@@ -98,14 +98,13 @@ static bool means_mcp(struct str key) {
 
 static bool file_refuse_key(const struct config *config, const struct yaml *value,
                             struct str prefix, struct err *e) {
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, value->key);
     offer_keys(config, &nearest, prefix);
-    nearest_hint(&nearest, hint);
     return yaml_err_key(e, value, "no setting is called '" STR_FMT STR_FMT "'%s",
                         STR_ARG(prefix), STR_ARG(str_head(value->key, 40)),
-                        means_mcp(value->key) && !prefix.len ? MCP_HINT : hint);
+                        means_mcp(value->key) && !prefix.len ? MCP_HINT
+                                                             : nearest_hint(&nearest));
 }
 
 /* Whether some setting is called "KEY.something". */

@@ -114,16 +114,15 @@ static bool guardrails_is_known(const struct config *config, struct str name) {
 }
 
 static bool refuse_name(const struct config *config, const struct yaml *name, struct err *e) {
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, name->text);
     nearest_offer(&nearest, STR("pii_detection"));
     for (size_t i = 0; i < config->guardrail_count; i++)
         nearest_offer(&nearest, config->guardrails[i].rule.name);
-    nearest_hint(&nearest, hint);
-    return yaml_err(
-        e, name, "no guardrail is called '" STR_FMT "'%s", STR_ARG(str_head(name->text, 80)),
-        nearest.found.len ? hint : "; list it under 'guardrails', or use pii_detection");
+    return yaml_err(e, name, "no guardrail is called '" STR_FMT "'%s",
+                    STR_ARG(str_head(name->text, 80)),
+                    nearest.found.len ? nearest_hint(&nearest)
+                                      : "; list it under 'guardrails', or use pii_detection");
 }
 
 bool config_read_agent_guardrails(const struct reading *reading, const struct yaml *node,

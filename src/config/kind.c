@@ -443,7 +443,6 @@ static bool set_choice(const struct value *value, void *ret, struct err *e) {
 bool config_choice(const struct yaml *node, const char *const *choices, unsigned *ret,
                    struct err *e) {
     char all[256] = "";
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, node->text);
     for (unsigned i = 0; choices[i]; i++) {
@@ -456,7 +455,7 @@ bool config_choice(const struct yaml *node, const char *const *choices, unsigned
         snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "", choices[i]);
     }
     return yaml_err(e, node, "'" STR_FMT "' is not one of: %s%s",
-                    STR_ARG(str_head(node->text, 40)), all, nearest_hint(&nearest, hint));
+                    STR_ARG(str_head(node->text, 40)), all, nearest_hint(&nearest));
 }
 
 static bool read_choice(const struct value *value, void *ret, struct err *e) {

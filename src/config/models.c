@@ -25,14 +25,13 @@ static bool models_refuse(const struct place *place, const char *why, struct err
 
 static bool refuse_provider(const struct config *config, const struct place *place,
                             struct str name, struct err *e) {
-    char hint[NEAREST_HINT_BYTES];
     struct err why;
     struct nearest nearest;
     nearest_init(&nearest, name);
     config_offer_providers(config, &nearest);
     err_set(&why, ERR_INVALID_ARGUMENT, "no provider is called '" STR_FMT "'%s",
             STR_ARG(str_head(name, 40)),
-            nearest.found.len ? nearest_hint(&nearest, hint) : "; list it under 'providers'");
+            nearest.found.len ? nearest_hint(&nearest) : "; list it under 'providers'");
     return models_refuse(place, why.text, e);
 }
 

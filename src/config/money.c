@@ -166,9 +166,8 @@ void config_warn_of_budgets(struct config *config) {
     for (size_t i = 0; i < config->budget_count; i++) {
         const struct budget *budget = &config->budgets[i];
         struct nearest nearest;
-        char hint[NEAREST_HINT_BYTES];
         if (!budget->agent.len || is_agent(config, budget->agent, &nearest)) continue;
         config_warn(config, "a budget is for the agent '" STR_FMT "', and there is none%s",
-                    STR_ARG(str_head(budget->agent, 80)), nearest_hint(&nearest, hint));
+                    STR_ARG(str_head(budget->agent, 80)), nearest_hint(&nearest));
     }
 }

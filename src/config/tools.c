@@ -248,7 +248,6 @@ static bool set_policy(const struct reading *reading, const struct yaml *node, s
     struct tool_entry tool = {.policy = NULL};
     if (!tools_read_tool(reading, node, &tool, e)) return false;
     if (tool.policy && !find_policy(tool.policy, &policy)) {
-        char hint[NEAREST_HINT_BYTES];
         struct nearest nearest;
         nearest_init(&nearest, node->key);
         for (size_t i = 0; i < ARRAY_LEN(rows); i++)
@@ -256,7 +255,7 @@ static bool set_policy(const struct reading *reading, const struct yaml *node, s
         return yaml_err_key(e, node,
                             "'" STR_FMT "' has no settings here; all it may be is allow, ask, "
                             "hidden or off%s",
-                            STR_ARG(str_head(node->key, 40)), nearest_hint(&nearest, hint));
+                            STR_ARG(str_head(node->key, 40)), nearest_hint(&nearest));
     }
     if (!config_tool_name(node, e)) return false;
     set[config->tools.policy_count++] =

@@ -40,7 +40,6 @@ static const struct config_mcp *whole_server(const struct config *config, struct
 static bool team_tools_check_name(const struct team *team, const struct config *config,
                                   const struct config_agent_tool *wanted, struct err *e) {
     struct nearest nearest;
-    char hint[NEAREST_HINT_BYTES];
     size_t row_count;
     const struct catalogue_row *rows = catalogue_rows(&row_count);
     if (find_tool(team, wanted->name) || catalogue_find(wanted->name) ||
@@ -49,10 +48,9 @@ static bool team_tools_check_name(const struct team *team, const struct config *
     nearest_init(&nearest, wanted->name);
     for (size_t i = 0; i < team->tool_count; i++) nearest_offer(&nearest, team->tools[i]->name);
     for (size_t i = 0; i < row_count; i++) nearest_offer(&nearest, rows[i].name);
-    nearest_hint(&nearest, hint);
     if (!nearest.found.len && asks_mcp(config)) return true;
     return yaml_err(e, wanted->at, "no tool is called '" STR_FMT "'%s", STR_ARG(wanted->name),
-                    nearest.found.len ? hint
+                    nearest.found.len ? nearest_hint(&nearest)
                                       : "; weir tool list shows them, and those of an MCP "
                                         "server need converse.mcp_endpoint or the section mcp");
 }

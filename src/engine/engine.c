@@ -66,7 +66,7 @@ const struct agent *engine_agent(const struct engine *engine, struct str slug) {
 /* A caller that mistypes a name, or guesses, learns which there are. */
 bool engine_refuse_agent(const struct engine *engine, struct str name, struct err *e) {
     struct nearest nearest;
-    char hint[NEAREST_HINT_BYTES], names[ERR_TEXT_BYTES / 2];
+    char names[ERR_TEXT_BYTES / 2];
     size_t len = 0;
     nearest_init(&nearest, name);
     for (size_t i = 0; i < engine->agent_count; i++) {
@@ -81,7 +81,7 @@ bool engine_refuse_agent(const struct engine *engine, struct str name, struct er
     }
     return err_set(e, ERR_NOT_FOUND, "no agent named '" STR_FMT "'; there %s: %s%s",
                    STR_ARG(str_head(name, 80)), engine->agent_count == 1 ? "is" : "are", names,
-                   nearest_hint(&nearest, hint));
+                   nearest_hint(&nearest));
 }
 
 struct tool *engine_agent_tool(const struct engine *engine, const struct agent *agent,

@@ -180,7 +180,6 @@ static size_t voices_by_name(const struct voices *voices, struct str voice) {
 
 static bool no_voice(const struct voices *voices, struct str voice, struct str language,
                      struct err *e) {
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     bool named = voice.len > 0;
     nearest_init(&nearest, named ? voice : language);
@@ -190,8 +189,7 @@ static bool no_voice(const struct voices *voices, struct str voice, struct str l
     }
     struct str wanted = str_head(named ? voice : language, 60);
     return err_set(e, ERR_NOT_FOUND, "espeak-ng has no voice %s'" STR_FMT "'%s",
-                   named ? "" : "for the language ", STR_ARG(wanted),
-                   nearest_hint(&nearest, hint));
+                   named ? "" : "for the language ", STR_ARG(wanted), nearest_hint(&nearest));
 }
 
 bool voices_pick(const struct voices *voices, struct str voice, struct str language,

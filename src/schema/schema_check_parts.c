@@ -23,12 +23,10 @@ bool schema_check_properties(struct schema_check *check, const struct schema_pla
 static bool refuse_property(const struct schema_check *check, const struct schema_place *place,
                             const struct datum *known) {
     struct nearest nearest;
-    char hint[NEAREST_HINT_BYTES];
     nearest_init(&nearest, place->name);
     for (size_t i = 0; known && i < known->count; i++)
         nearest_offer(&nearest, known->members[i].name);
-    return schema_wrong(check, place, "there is no such property%s",
-                        nearest_hint(&nearest, hint));
+    return schema_wrong(check, place, "there is no such property%s", nearest_hint(&nearest));
 }
 
 bool schema_check_additional(struct schema_check *check, const struct schema_place *place,

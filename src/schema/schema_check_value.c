@@ -63,9 +63,9 @@ bool schema_check_enum(struct schema_check *check, const struct schema_place *pl
     for (size_t i = 0; i < clause->set_count; i++) {
         if (clause->set[i]->kind == JSON_STRING) nearest_offer(&nearest, clause->set[i]->text);
     }
-    char shown[SCHEMA_SHOWN_BYTES], hint[NEAREST_HINT_BYTES];
+    char shown[SCHEMA_SHOWN_BYTES];
     return schema_wrong(check, place, "expected one of %s%s",
-                        schema_shown(clause->shown, shown), nearest_hint(&nearest, hint));
+                        schema_shown(clause->shown, shown), nearest_hint(&nearest));
 }
 
 /* ---- Numbers ---- */

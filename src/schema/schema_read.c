@@ -213,11 +213,11 @@ static bool schema_read_refuse_unknown(const struct schema_reader *reader,
         struct str name = object->members[i].name;
         if (schema_read_is_known(name)) continue;
         struct nearest nearest;
-        char hint[NEAREST_HINT_BYTES], shown[SCHEMA_SHOWN_BYTES];
+        char shown[SCHEMA_SHOWN_BYTES];
         nearest_init(&nearest, name);
         for (size_t k = 0; k < ARRAY_LEN(keywords); k++)
             nearest_offer(&nearest, str_from(keywords[k].name));
-        const char *meant = nearest_hint(&nearest, hint);
+        const char *meant = nearest_hint(&nearest);
         return schema_refuse(reader, place, "the keyword '%s' is not understood%s",
                              schema_shown(name, shown),
                              meant[0] ? meant : "; leave it out, or say it with others");

@@ -27,9 +27,9 @@ static bool read_type_name(struct schema_reader *reader, const struct schema_sai
         if (str_equal(name, STR("number"))) *number = true;
         return true;
     }
-    char hint[NEAREST_HINT_BYTES], shown[SCHEMA_SHOWN_BYTES];
+    char shown[SCHEMA_SHOWN_BYTES];
     return schema_refuse(reader, said->place, "no type is called '%s'%s",
-                         schema_shown(said->value->text, shown), nearest_hint(&nearest, hint));
+                         schema_shown(said->value->text, shown), nearest_hint(&nearest));
 }
 
 bool schema_read_type(struct schema_reader *reader, const struct schema_said *said,

@@ -49,12 +49,12 @@ static bool unescape_name(struct schema_reader *reader, struct str text, struct 
 static bool refuse_name(const struct schema_reader *reader, const struct schema_said *said,
                         const struct datum *definitions, struct str name) {
     struct nearest nearest;
-    char hint[NEAREST_HINT_BYTES], shown[SCHEMA_SHOWN_BYTES];
+    char shown[SCHEMA_SHOWN_BYTES];
     nearest_init(&nearest, name);
     for (size_t i = 0; definitions && i < definitions->count; i++)
         nearest_offer(&nearest, definitions->members[i].name);
     return schema_refuse(reader, said->place, "there is no definition '%s'%s",
-                         schema_shown(name, shown), nearest_hint(&nearest, hint));
+                         schema_shown(name, shown), nearest_hint(&nearest));
 }
 
 static bool find_definition(struct schema_reader *reader, const struct schema_said *said,

@@ -101,25 +101,23 @@ static bool check_agents(const struct script *script, const struct yaml *list, s
 bool script_agent_known(const struct script *script, const struct yaml *at, struct str slug,
                         struct err *e) {
     if (script->agent_count == 0 || script_agent_find(script, slug)) return true;
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, slug);
     for (size_t i = 0; i < script->agent_count; i++)
         nearest_offer(&nearest, script->agents[i].slug);
     return yaml_err(e, at, "no agent is called '" STR_FMT "'%s", STR_ARG(slug),
-                    nearest_hint(&nearest, hint));
+                    nearest_hint(&nearest));
 }
 
 bool script_tool_known(const struct script *script, const struct yaml *at, struct str name,
                        struct err *e) {
     if (script_tool_find(script, name)) return true;
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, name);
     for (size_t i = 0; i < script->tool_count; i++)
         nearest_offer(&nearest, script->tools[i].name);
     return yaml_err(e, at, "no tool is called '" STR_FMT "'%s", STR_ARG(name),
-                    nearest_hint(&nearest, hint));
+                    nearest_hint(&nearest));
 }
 
 /* --- tools ---------------------------------------------------------------------------- */

@@ -213,7 +213,6 @@ static const struct {
 
 static bool fault_kind(const struct yaml *node, struct str name, enum script_step_kind *ret,
                        struct err *e) {
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, name);
     for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
@@ -225,7 +224,7 @@ static bool fault_kind(const struct yaml *node, struct str name, enum script_ste
     }
     return yaml_err(e, yaml_find(node, STR("kind")), "no fault is called '" STR_FMT "'%s",
                     STR_ARG(name),
-                    nearest.found.len ? nearest_hint(&nearest, hint)
+                    nearest.found.len ? nearest_hint(&nearest)
                                       : "; there are error, stall, eof and bad_utf8");
 }
 
@@ -237,13 +236,12 @@ static bool fault_code(const struct yaml *node, struct str name, enum err_code *
         *ret = code;
         return true;
     }
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, name);
     for (int i = ERR_NONE + 1; i <= ERR_UNAUTHENTICATED; i++)
         nearest_offer(&nearest, err_name((enum err_code)i));
     return yaml_err(e, yaml_find(node, STR("code")), "no error code is called '" STR_FMT "'%s",
-                    STR_ARG(name), nearest_hint(&nearest, hint));
+                    STR_ARG(name), nearest_hint(&nearest));
 }
 
 static bool read_fault(const struct context *context, const struct yaml *node,
@@ -296,14 +294,13 @@ static const struct step_kind *script_step_kind_of(struct str key) {
 }
 
 static bool script_step_refuse_key(const struct yaml *value, struct err *e) {
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, value->key);
     for (size_t i = 0; i < ARRAY_LEN(step_kinds); i++)
         nearest_offer(&nearest, str_from(step_kinds[i].key));
     nearest_offer(&nearest, STR("pace"));
     return yaml_err_key(e, value, "no step is called '" STR_FMT "'%s",
-                        STR_ARG(str_head(value->key, 40)), nearest_hint(&nearest, hint));
+                        STR_ARG(str_head(value->key, 40)), nearest_hint(&nearest));
 }
 
 static bool read_step(const struct context *context, const struct yaml *node,

@@ -135,7 +135,6 @@ static const struct row *row_of(struct str key) {
 
 /* The published sidecar ignores keys that it does not know, so a file of a later one is read. */
 static void warn_unknown(const struct yaml *node) {
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, node->key);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -143,7 +142,7 @@ static void warn_unknown(const struct yaml *node) {
     }
     log_warning(STR_FMT ":%u:%u: '" STR_FMT "' is no setting of the sidecar and is ignored%s",
                 STR_ARG(node->document->file), node->key_line, node->key_column,
-                STR_ARG(node->key), nearest_hint(&nearest, hint));
+                STR_ARG(node->key), nearest_hint(&nearest));
 }
 
 static bool options_read_key(struct sidecar_options *options, const struct yaml *node,

@@ -132,11 +132,10 @@ const struct catalogue_row *catalogue_find(struct str name) {
 
 static bool unknown(struct str name, struct err *e) {
     struct nearest nearest;
-    char hint[NEAREST_HINT_BYTES];
     nearest_init(&nearest, name);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) nearest_offer(&nearest, rows[i].name);
     return err_set(e, ERR_NOT_FOUND, "no tool named '" STR_FMT "'%s",
-                   STR_ARG(str_head(name, 64)), nearest_hint(&nearest, hint));
+                   STR_ARG(str_head(name, 64)), nearest_hint(&nearest));
 }
 
 bool catalogue_make(struct str name, const struct catalogue_options *options, struct tool **ret,

@@ -249,7 +249,6 @@ static bool check_argument(const struct request_options *options, struct str nam
                            struct err *e) {
     struct json parameters, key, value;
     struct nearest nearest;
-    char hint[NEAREST_HINT_BYTES];
     if (!json_read(options->parameters, &parameters, e)) return false;
     struct json properties = json_find(parameters, STR("properties"));
     if (json_find(properties, name).kind != JSON_NONE) return true;
@@ -262,7 +261,7 @@ static bool check_argument(const struct request_options *options, struct str nam
     return err_set(e, ERR_INVALID_ARGUMENT,
                    "'{" STR_FMT "}' is not one of the parameters; list it under "
                    "parameters.properties%s",
-                   STR_ARG(str_head(name, 40)), nearest_hint(&nearest, hint));
+                   STR_ARG(str_head(name, 40)), nearest_hint(&nearest));
 }
 
 static bool check_secret(const struct request_options *options, struct str name,

@@ -57,7 +57,6 @@ static bool validate_is_known(struct str name, struct nearest *nearest) {
 }
 
 static bool list_check(struct str list, struct err *e) {
-    char hint[NEAREST_HINT_BYTES];
     while (list.len) {
         struct str name = str_trim(str_split(list, ',', &list));
         struct nearest nearest;
@@ -65,7 +64,7 @@ static bool list_check(struct str list, struct err *e) {
         if (!validate_is_known(name, &nearest))
             return err_set(e, ERR_INVALID_ARGUMENT,
                            "there is no check '" STR_FMT "'%s (--list shows them)",
-                           STR_ARG(str_head(name, 100)), nearest_hint(&nearest, hint));
+                           STR_ARG(str_head(name, 100)), nearest_hint(&nearest));
     }
     return true;
 }

@@ -104,7 +104,6 @@ static bool read_enum(struct reading *reading, const struct pb_message *type,
     struct nearest nearest;
     struct str name;
     int64_t number = 0;
-    char hint[NEAREST_HINT_BYTES];
     if (from.kind == JSON_NUMBER) {
         if (!read_i64(reading, from, INT32_MIN, INT32_MAX, &number)) return false;
         *ret = (int32_t)number;
@@ -119,7 +118,7 @@ static bool read_enum(struct reading *reading, const struct pb_message *type,
         return true;
     }
     return err_set(reading->e, ERR_INVALID_ARGUMENT, "no value '" STR_FMT "'%s",
-                   STR_ARG(str_head(name, SHOWN_BYTES)), nearest_hint(&nearest, hint));
+                   STR_ARG(str_head(name, SHOWN_BYTES)), nearest_hint(&nearest));
 }
 
 #define VALUE(type) (*(type *)(void *)at)
@@ -198,13 +197,11 @@ static const struct pb_field *find_field(const struct pb_message *type, struct s
 
 static bool no_field(struct reading *reading, const struct pb_message *type, struct str name) {
     struct nearest nearest;
-    char hint[NEAREST_HINT_BYTES];
     nearest_init(&nearest, name);
     for (size_t i = 0; i < type->field_count; i++)
         nearest_offer(&nearest, str_from(type->fields[i].name));
     return err_set(reading->e, ERR_INVALID_ARGUMENT, "%s has no field '" STR_FMT "'%s",
-                   type->name, STR_ARG(str_head(name, SHOWN_BYTES)),
-                   nearest_hint(&nearest, hint));
+                   type->name, STR_ARG(str_head(name, SHOWN_BYTES)), nearest_hint(&nearest));
 }
 
 static bool protojson_read_list(struct reading *reading, const struct pb_message *type,

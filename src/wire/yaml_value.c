@@ -104,13 +104,11 @@ bool yaml_value(const struct yaml *node, enum yaml_type type, void *ret, struct 
 static bool yaml_value_refuse_unknown(const struct yaml *value, const char *what,
                                       const struct yaml_field *fields, size_t field_count,
                                       struct err *e) {
-    char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, value->key);
     for (size_t i = 0; i < field_count; i++) nearest_offer(&nearest, str_from(fields[i].key));
     return yaml_err_key(e, value, "%s has no key '" STR_FMT "'%s", what,
-                        STR_ARG(str_head(value->key, SHOWN_BYTES)),
-                        nearest_hint(&nearest, hint));
+                        STR_ARG(str_head(value->key, SHOWN_BYTES)), nearest_hint(&nearest));
 }
 
 static bool yaml_value_is_known(struct str key, const struct yaml_field *fields,
