@@ -1,7 +1,8 @@
-/* guest: what contracts share that serve the agents on the listener "http" beside its owner.
+/* guest: what contracts share that serve the agents on the listener "http".
  *
- * Their callers present a token of any contract, or are on this machine where the operator set
- * none. They share the rules of turns, and answer 503 while the daemon starts or stops.
+ * They share the rules of turns, and answer 503 while the daemon starts or stops. Callers of those beside
+ * the listener's owner present a token of any contract, or are on this machine where the operator set
+ * none; the owner, the Runtime Contract, has a token of its own and admits its callers itself.
  *
  * Memory   struct guest is the first member of a contract's instance; the settings are the
  *          snapshot's.

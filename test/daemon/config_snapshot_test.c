@@ -79,7 +79,7 @@ static void an_edition_hands_each_setting_to_the_part_that_keeps_it(void **state
     assert_int_equal(converse->stall_ms, 5000);
     const struct agentbreeder_settings *breeder =
         config_snapshot_settings(snapshot, &agentbreeder_contract);
-    const struct runtime_settings *runtime = &breeder->runtime;
+    const struct guest_settings *runtime = &breeder->runtime.guest;
     assert_str(runtime->workspace, "h");
     assert_int_equal(runtime->rules.busy, SESSION_REJECT);
     assert_int_equal(runtime->body_max_bytes, 2 * KIB);

@@ -11,23 +11,15 @@
 /* The contract forbids that its bearer changes at run time (K34). */
 static struct runtime_settings runtime_of(const struct contract_source *from) {
     const struct config *config = from->config;
-    const struct config_limits *limits = &config->limits;
     const struct agentbreeder_options *options = agentbreeder_options(config);
+    const struct guest_options guest = {.workspace = options->workspace,
+                                        .on_disconnect = options->on_disconnect};
     return (struct runtime_settings){
+        .guest = guest_settings_of(from, &guest),
         .token = agentbreeder_options(from->first)->token,
-        .workspace = options->workspace,
         .agent_name = config->agent.name,
         .agent_version = config->agent.version,
         .framework = config->agent.framework,
-        .body_max_bytes = limits->body_bytes,
-        .body_stretch_ms = from->body_stretch_ms,
-        .body_stretch_bytes = from->body_stretch_bytes,
-        .rules = {.busy = config->session.busy,
-                  .stall_ms = limits->server.write_stall_ms,
-                  .heartbeat_ms = limits->heartbeat_ms,
-                  .keys_kept_ms = limits->idempotency_ms,
-                  .on_disconnect = options->on_disconnect,
-                  .keyed_outlives = true},
         .brought = options->history,
         .behind_sidecar = options->sidecar,
         .card = agent_card_settings(config),
@@ -56,34 +48,19 @@ static bool agentbreeder_identify(const void *ctx, struct str bearer,
     const struct runtime_settings *runtime =
         &((const struct agentbreeder_settings *)ctx)->runtime;
     if (runtime->token.len == 0 || !same_secret(bearer, runtime->token)) return false;
-    ret->workspace = runtime->workspace;
+    ret->workspace = runtime->guest.workspace;
     ret->user = STR_EMPTY;
     return true;
 }
 
 /* --- an instance -------------------------------------------------------------------------- */
 
-static void *agentbreeder_init(const struct contract_loop *loop, const void *ctx, void *state) {
-    const struct agentbreeder_settings *settings = ctx;
+static void *agentbreeder_init(const struct contract_loop *loop, const void *settings,
+                               void *state) {
     struct runtime_instance *instance = MEM_NEW(struct runtime_instance);
     (void)state;
-    runtime_instance_init(instance, &settings->runtime, loop->host);
-    instance->callers = loop->callers;
+    guest_init(&instance->guest, loop, settings);
     return instance;
-}
-
-static void agentbreeder_use(void *ctx, const void *settings) {
-    runtime_instance_use(ctx, &((const struct agentbreeder_settings *)settings)->runtime);
-}
-
-static void agentbreeder_serving(void *ctx) {
-    struct runtime_instance *instance = ctx;
-    instance->loaded = true;
-}
-
-static void agentbreeder_stopping(void *ctx) {
-    struct runtime_instance *instance = ctx;
-    instance->loaded = false;
 }
 
 /* --- listeners and routes ----------------------------------------------------------------- */
@@ -120,9 +97,9 @@ const struct contract agentbreeder_contract = {
                  .secured = agentbreeder_secured,
                  .identify = agentbreeder_identify},
     .instance = {.init = agentbreeder_init,
-                 .use = agentbreeder_use,
-                 .serving = agentbreeder_serving,
-                 .stopping = agentbreeder_stopping,
-                 .cut = runtime_instance_cut,
+                 .use = guest_use,
+                 .serving = guest_serving,
+                 .stopping = guest_stopping,
+                 .cut = guest_cut,
                  .done = free},
 };

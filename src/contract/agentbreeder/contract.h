@@ -10,8 +10,8 @@
 #include "contract/contract.h"
 
 struct agentbreeder_settings {
-    struct runtime_settings runtime;
-    struct page_rules pages; /* of the listener */
+    struct runtime_settings runtime; /* first: the instance reads it */
+    struct page_rules pages;         /* of the listener */
 };
 
 extern const struct contract agentbreeder_contract;

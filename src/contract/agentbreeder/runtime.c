@@ -71,16 +71,20 @@ static bool speaks_version(struct route_call *call, struct route_failure *ret) {
     return false;
 }
 
+static bool is_loaded(const struct runtime_instance *instance) {
+    return instance->guest.loaded && !instance->guest.stopping;
+}
+
 /* All checks after path and method and before the body, in the order of 1.13. Everything in
  * this table is implemented, so there is no 501. */
 static enum route_entry guard(struct route_call *call, const struct route *row, void *ctx,
                               struct route_failure *ret) {
     const struct runtime_instance *instance = ctx;
-    bool asks = instance->settings->token.len > 0;
+    bool asks = runtime_settings(instance)->token.len > 0;
     (void)row;
-    if (asks && !may_enter(call, instance->settings, ret)) return ENTRY_REFUSED;
+    if (asks && !may_enter(call, runtime_settings(instance), ret)) return ENTRY_REFUSED;
     if (!speaks_version(call, ret)) return ENTRY_REFUSED;
-    if (instance->loaded) return asks ? ENTRY_PROVED : ENTRY_TRUSTED;
+    if (is_loaded(instance)) return asks ? ENTRY_PROVED : ENTRY_TRUSTED;
     route_field(call, STR("retry-after"), RETRY_AFTER_S);
     runtime_refuse(ret, 503, STR("AGENT_NOT_LOADED"), STR("Agent not loaded yet"));
     return ENTRY_REFUSED;
@@ -108,10 +112,10 @@ static void failure_body(const struct route_failure *failure, struct buf *out) {
 /* A probe never fails because of its version or its token. */
 static void health(struct route_call *call, void *ctx) {
     const struct runtime_instance *instance = ctx;
-    const struct runtime_settings *settings = instance->settings;
+    const struct runtime_settings *settings = runtime_settings(instance);
     struct route_json reply;
     struct json_writer *json = route_json_object(&reply, 8 * KIB);
-    json_member_str(json, "status", instance->loaded ? STR("healthy") : STR("loading"));
+    json_member_str(json, "status", is_loaded(instance) ? STR("healthy") : STR("loading"));
     json_member_str(json, "agent_name", settings->agent_name);
     json_member_str(json, "version", settings->agent_version);
     if (settings->framework.len) json_member_str(json, "framework", settings->framework);
@@ -130,18 +134,19 @@ static void write_document(struct route_call *call, const struct runtime_instanc
 
 static void write_a2a(struct route_call *call, const struct runtime_instance *instance,
                       struct json_writer *w) {
-    const struct engine *engine = instance->site.host->engine;
-    const struct contract_callers *callers = &instance->callers;
+    const struct engine *engine = instance->guest.site.host->engine;
+    const struct contract_callers *callers = &instance->guest.callers;
     bool secured = callers->secured && callers->secured(callers->ctx);
-    agent_card_write(call, &instance->settings->card, engine, &engine->agents[0], secured, w);
+    agent_card_write(call, &runtime_settings(instance)->card, engine, &engine->agents[0],
+                     secured, w);
 }
 
 static void write_card(struct route_call *call, const struct runtime_instance *instance,
                        struct buf *out) {
     struct json_writer w = json_writer(out);
     json_open_object(&w);
-    describe_card(instance->table, instance->settings, &w);
-    if (instance->settings->card.a2a && instance->site.host->engine->agent_count)
+    describe_card(instance->table, runtime_settings(instance), &w);
+    if (runtime_settings(instance)->card.a2a && instance->guest.site.host->engine->agent_count)
         write_a2a(call, instance, &w);
     json_close(&w);
 }
@@ -203,19 +208,6 @@ const struct refusal_form runtime_refusal = {.content_type = STR_INIT("applicati
                                              .always = always,
                                              .always_count = ARRAY_LEN(always)};
 
-void runtime_instance_init(struct runtime_instance *instance,
-                           const struct runtime_settings *settings, struct run_host *host) {
-    *instance = (struct runtime_instance){.settings = settings};
-    http_turn_site_init(&instance->site, host);
-    runtime_instance_use(instance, settings);
-}
-
-void runtime_instance_use(struct runtime_instance *instance,
-                          const struct runtime_settings *settings) {
-    instance->settings = settings;
-    instance->site.rules = settings->rules;
-}
-
 void runtime_sign(struct route_table *table) {
     table->always = always;
     table->always_count = ARRAY_LEN(always);
@@ -223,20 +215,9 @@ void runtime_sign(struct route_table *table) {
 
 void runtime_table(void *ctx, struct route_table *ret) {
     struct runtime_instance *instance = ctx;
-    *ret = (struct route_table){.rows = rows,
-                                .row_count = ARRAY_LEN(rows),
-                                .always = always,
-                                .always_count = ARRAY_LEN(always),
-                                .body_max_bytes = instance->settings->body_max_bytes,
-                                .body_stretch_ms = instance->settings->body_stretch_ms,
-                                .body_stretch_bytes = instance->settings->body_stretch_bytes,
-                                .guard = guard,
-                                .rated = refusal_rated,
-                                .failure_body = failure_body,
-                                .ctx = instance};
+    guest_table(&instance->guest, rows, ARRAY_LEN(rows), failure_body, ret);
+    ret->guard = guard;
+    ret->rated = refusal_rated;
+    runtime_sign(ret);
     instance->table = ret;
-}
-
-void runtime_instance_cut(void *instance) {
-    http_turn_site_cut(&((struct runtime_instance *)instance)->site);
 }

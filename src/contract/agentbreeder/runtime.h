@@ -15,37 +15,29 @@
 #define WEIR_CONTRACT_AGENTBREEDER_RUNTIME_H
 
 #include "contract/agent_card.h"
-#include "contract/http_turn.h"
+#include "contract/guest.h"
 #include "server/server.h"
 
 struct runtime_settings {
-    struct str token;     /* AGENT_AUTH_TOKEN, trimmed; empty: no token is required */
-    struct str workspace; /* of every caller (K23) */
+    struct guest_settings
+        guest;        /* first: the guest reads it; its workspace is every caller's (K23) */
+    struct str token; /* AGENT_AUTH_TOKEN, trimmed; empty: no token is required */
     struct str agent_name, agent_version, framework; /* framework may be empty */
-    size_t body_max_bytes;
-    uint64_t body_stretch_ms; /* see struct route_table */
-    size_t body_stretch_bytes;
-    struct http_turn_rules rules;
-    enum brought_policy brought;     /* how to treat a caller's message list */
-    bool behind_sidecar;             /* answers tell it their usage */
-    struct agent_card_settings card; /* what its card says to readers of A2A */
+    enum brought_policy brought;                     /* how to treat a caller's message list */
+    bool behind_sidecar;                             /* answers tell it their usage */
+    struct agent_card_settings card;                 /* what its card says to readers of A2A */
 };
 
-/* One loop's share. */
+/* One loop's share. Until it serves, and once it stops, /health says loading and turns are refused. */
 struct runtime_instance {
-    const struct runtime_settings *settings;
-    struct http_turn_site site;
-    struct contract_callers callers; /* of all contracts; for the card. All zeroes: none */
-    bool loaded;                     /* false: /health says loading, turns are refused 503 */
+    struct guest guest;              /* first; its settings are a struct runtime_settings */
     const struct route_table *table; /* the table in use; /openapi.json describes it */
 };
 
-void runtime_instance_init(struct runtime_instance *instance,
-                           const struct runtime_settings *settings, struct run_host *host);
-
-/* New requests use these settings. */
-void runtime_instance_use(struct runtime_instance *instance,
-                          const struct runtime_settings *settings);
+static inline const struct runtime_settings *
+runtime_settings(const struct runtime_instance *instance) {
+    return (const struct runtime_settings *)instance->guest.settings;
+}
 
 /* Fill the table of this contract. It borrows `instance`, a struct runtime_instance, which keeps a
  * pointer to it. Call this again when the instance has new settings. */
@@ -59,9 +51,5 @@ void runtime_sign(struct route_table *table);
 
 /* How this contract's listener refuses input that never became a request. */
 extern const struct refusal_form runtime_refusal;
-
-/* The shutdown deadline has passed. End every open turn as CANCELLED and say so where the
- * protocol can: an error event and [DONE] on /stream, 503 on /invoke. */
-void runtime_instance_cut(void *instance);
 
 #endif

@@ -12,12 +12,12 @@ static const struct http_turn_kind turn_kind;
 static struct turn *turn_new(struct route_call *call, struct runtime_instance *instance,
                              enum close_mode mode, const struct stream_wire *wire) {
     struct turn *turn = MEM_NEW(struct turn);
-    http_turn_init(&turn->http, &turn_kind, &instance->site, call, mode, wire);
+    http_turn_init(&turn->http, &turn_kind, &instance->guest.site, call, mode, wire);
     turn->http.looked_elsewhere = true; /* decisions_elsewhere.c does */
-    turn->http.workspace = instance->settings->workspace;
+    turn->http.workspace = runtime_settings(instance)->guest.workspace;
     turn->instance = instance;
     outcome_init(&turn->outcome);
-    turn->outcome.tells_usage = instance->settings->behind_sidecar;
+    turn->outcome.tells_usage = runtime_settings(instance)->behind_sidecar;
     return turn;
 }
 
@@ -79,7 +79,7 @@ static void start_turn(struct turn *turn, uint64_t mark) {
         .text = request->text,
         .messages = request->messages,
         .message_count = request->message_count,
-        .brought = turn->instance->settings->brought,
+        .brought = runtime_settings(turn->instance)->brought,
         .schema = request->schema,
         .extras = request->extras,
         .contract = STR("agentbreeder"),

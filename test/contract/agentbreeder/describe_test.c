@@ -8,8 +8,9 @@
 
 #define COMMITTED "engine/schema/runtime-contract-v1.openapi.yaml"
 
-static const struct runtime_settings settings = {
-    .agent_name = STR_INIT("tiny"), .agent_version = STR_INIT("2.3.4"), .body_max_bytes = KIB};
+static const struct runtime_settings settings = {.guest.body_max_bytes = KIB,
+                                                 .agent_name = STR_INIT("tiny"),
+                                                 .agent_version = STR_INIT("2.3.4")};
 
 static struct runtime_instance instance;
 static struct route_table table;
@@ -18,7 +19,7 @@ static struct json document;
 
 static int set_up(void **state) {
     (void)state;
-    runtime_instance_init(&instance, &settings, NULL);
+    guest_init(&instance.guest, &(struct contract_loop){.host = NULL}, &settings.guest);
     runtime_table(&instance, &table);
     buf_init(&text, DESCRIPTION_MAX_BYTES);
     describe_openapi(&table, &text);

@@ -6,12 +6,12 @@
 
 #include <stdio.h>
 
-static const struct runtime_settings settings = {.token = STR_INIT("s3cret"),
-                                                 .workspace = STR_INIT("w"),
-                                                 .agent_name = STR_INIT("tiny"),
-                                                 .agent_version = STR_INIT("1.0.0"),
-                                                 .framework = STR_INIT("own"),
-                                                 .body_max_bytes = 64};
+static const struct runtime_settings settings = {
+    .token = STR_INIT("s3cret"),
+    .guest = {.workspace = STR_INIT("w"), .body_max_bytes = 64},
+    .agent_name = STR_INIT("tiny"),
+    .agent_version = STR_INIT("1.0.0"),
+    .framework = STR_INIT("own")};
 
 static struct loop *loop;
 static struct runtime_instance instance;
@@ -82,7 +82,7 @@ static const struct {
 static void the_first_check_that_fails_answers(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
-        instance.loaded = steps[i].loaded;
+        instance.guest.loaded = steps[i].loaded;
         struct exchange *x =
             ask(steps[i].method, steps[i].path, steps[i].fields, steps[i].body);
         assert_int_equal(fake_status(x), steps[i].status);
@@ -112,7 +112,7 @@ static void a_refused_token_is_reported_in_both_shapes(void **state) {
 static void a_probe_is_answered_whatever_it_says(void **state) {
     (void)state;
     for (int loaded = 0; loaded < 2; loaded++) {
-        instance.loaded = loaded;
+        instance.guest.loaded = loaded;
         struct exchange *x = ask("GET", "/health", WRONG V2, "");
         assert_int_equal(fake_status(x), 200);
         assert_str(fake_sent(x),
@@ -131,7 +131,7 @@ static void a_probe_is_answered_whatever_it_says(void **state) {
 static void the_documents_are_open_while_the_agent_loads(void **state) {
     (void)state;
     static const char *const paths[] = {"/openapi.json", "/.well-known/agent.json"};
-    instance.loaded = false;
+    instance.guest.loaded = false;
     for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
         struct exchange *x = ask("GET", paths[i], WRONG, "");
         assert_int_equal(fake_status(x), 200);
@@ -148,7 +148,7 @@ static int set_up(void **state) {
     (void)state;
     static const struct route_table *const tables[] = {&table};
     loop = loop_new_fake();
-    runtime_instance_init(&instance, &settings, NULL);
+    guest_init(&instance.guest, &(struct contract_loop){.host = NULL}, &settings.guest);
     runtime_table(&instance, &table);
     site = route_site_new(loop, tables, 1);
     return 0;

@@ -24,18 +24,19 @@ static int setup(void **state) {
     fixture_init(&f, false);
     f.agents[0].tools = writing_asks;
     f.agents[0].tool_count = 1;
-    settings = (struct runtime_settings){.workspace = STR("w"),
-                                         .agent_name = STR("tiny"),
-                                         .agent_version = STR("1"),
-                                         .body_max_bytes = 64 * KIB,
-                                         .rules = {.busy = SESSION_REJECT,
-                                                   .stall_ms = STALL_MS,
-                                                   .heartbeat_ms = HEARTBEAT_MS,
-                                                   .on_disconnect = {.how = LEAVING_CANCELS},
-                                                   .keys_kept_ms = 60000,
-                                                   .keyed_outlives = true}};
-    runtime_instance_init(&instance, &settings, &f.host);
-    instance.loaded = true;
+    settings =
+        (struct runtime_settings){.guest = {.workspace = STR("w"),
+                                            .body_max_bytes = 64 * KIB,
+                                            .rules = {.busy = SESSION_REJECT,
+                                                      .stall_ms = STALL_MS,
+                                                      .heartbeat_ms = HEARTBEAT_MS,
+                                                      .on_disconnect = {.how = LEAVING_CANCELS},
+                                                      .keys_kept_ms = 60000,
+                                                      .keyed_outlives = true}},
+                                  .agent_name = STR("tiny"),
+                                  .agent_version = STR("1")};
+    guest_init(&instance.guest, &(struct contract_loop){.host = &f.host}, &settings.guest);
+    guest_serving(&instance);
     runtime_table(&instance, &table);
     site = route_site_new(f.loop, tables, 1);
     return 0;
@@ -44,7 +45,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     (void)state;
     turns(&f);
-    assert_true(list_empty(&instance.site.turns));
+    assert_true(list_empty(&instance.guest.site.turns));
     route_site_free(site);
     fixture_done(&f);
     return 0;
@@ -306,8 +307,8 @@ static void a_caller_that_leaves_ends_the_run_unless_it_was_detached(void **stat
 
 static void the_settings_decide_for_callers_that_do_not_say_what_leaving_means(void **state) {
     (void)state;
-    settings.rules.on_disconnect = (struct leaving){.how = LEAVING_DETACHES};
-    runtime_instance_use(&instance, &settings);
+    settings.guest.rules.on_disconnect = (struct leaving){.how = LEAVING_DETACHES};
+    guest_use(&instance, &settings);
     struct exchange *x = ask("/stream", HI);
     fake_leave(x);
     turns(&f);
@@ -362,8 +363,8 @@ static void the_same_key_for_other_words_is_refused(void **state) {
 /* The first of two who read the same run may go. */
 static void one_of_two_with_the_same_key_may_leave(void **state) {
     (void)state;
-    settings.rules.keyed_outlives = false;
-    runtime_instance_use(&instance, &settings);
+    settings.guest.rules.keyed_outlives = false;
+    guest_use(&instance, &settings);
     struct exchange *first = ask_with("/invoke", HI, (struct head){.key = "k"});
     struct exchange *second = ask_with("/invoke", HI, (struct head){.key = "k"});
     fake_leave(first);
@@ -434,7 +435,7 @@ static void a_daemon_that_stops_tells_every_open_turn(void **state) {
     (void)state;
     struct exchange *stream = ask("/stream", HI);
     struct exchange *invoke = ask("/invoke", "{\"input\":\"hi\",\"session_id\":\"other\"}");
-    runtime_instance_cut(&instance);
+    guest_cut(&instance);
     turns(&f);
     assert_str(fake_sent(stream), "event: error\n"
                                   "data: {\"error\":\"CANCELLED: the turn was cut short\"}\n\n"
