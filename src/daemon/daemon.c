@@ -345,6 +345,17 @@ static void daemon_give_up(struct daemon *daemon) {
     free_daemon(daemon);
 }
 
+struct config_snapshot_options daemon_snapshot_options(const struct daemon *daemon) {
+    return (struct config_snapshot_options){.demo_key = daemon->options->demo_key,
+                                            .contracts = daemon->options->contracts,
+                                            .sessions = daemon->sessions,
+                                            .ledger = daemon->ledger,
+                                            .resources = {.pool = daemon->pool,
+                                                          .processes = daemon->processes,
+                                                          .mcp = daemon->mcp,
+                                                          .store = daemon->store}};
+}
+
 /* A worker that never served has no connection and no run. The loop runs until the store is
  * closed and all mail has been delivered. */
 bool daemon_run(const struct daemon_options *options, struct err *e) {
@@ -358,15 +369,8 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
     bool bucket = open_bucket(daemon, e);
     open_store(daemon);
     open_mcp(daemon);
-    struct config_snapshot_options first = {.config = options->config,
-                                            .demo_key = options->demo_key,
-                                            .contracts = options->contracts,
-                                            .sessions = daemon->sessions,
-                                            .ledger = daemon->ledger,
-                                            .resources = {.pool = daemon->pool,
-                                                          .processes = daemon->processes,
-                                                          .mcp = daemon->mcp,
-                                                          .store = daemon->store}};
+    struct config_snapshot_options first = daemon_snapshot_options(daemon);
+    first.config = options->config;
     if (!bucket || !config_snapshot_new(&first, &daemon->snapshot, e) ||
         !listen_on_all(daemon, e)) {
         daemon_give_up(daemon);

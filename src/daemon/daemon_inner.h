@@ -79,6 +79,9 @@ static inline struct loop *daemon_home(const struct daemon *daemon) {
 
 void daemon_move(struct daemon *daemon, enum daemon_phase next);
 
+/* What every snapshot is made with, but for its config. */
+struct config_snapshot_options daemon_snapshot_options(const struct daemon *daemon);
+
 /* Every worker does this on its own loop; NULL: it uses the newest snapshot, of which each order
  * has a reference. Orders of one thread arrive in their order. */
 typedef void order_fn(struct worker *worker);

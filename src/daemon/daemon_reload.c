@@ -64,19 +64,12 @@ static void read_again(struct daemon *daemon, struct config_snapshot *same) {
     struct err e;
     struct reload_options options = {.input = daemon->options->input,
                                      .same = same,
-                                     .first = daemon->config,
-                                     .demo_key = daemon->options->demo_key,
-                                     .contracts = daemon->options->contracts,
-                                     .sessions = daemon->sessions,
-                                     .ledger = daemon->ledger,
-                                     .resources = {.pool = daemon->pool,
-                                                   .processes = daemon->processes,
-                                                   .mcp = daemon->mcp,
-                                                   .store = daemon->store},
+                                     .made = daemon_snapshot_options(daemon),
                                      .server = daemon->server,
                                      .loop = daemon_home(daemon),
                                      .on_done = on_reloaded,
                                      .ctx = daemon};
+    options.made.first = daemon->config;
     if (!reload_start(&daemon->reload, &options, &e)) on_reloaded(NULL, &e, daemon);
 }
 

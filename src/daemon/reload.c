@@ -6,15 +6,10 @@ static bool reload_read_all(const struct reload_options *options, struct config_
                             struct err *e) {
     struct config *config = NULL;
     if (!options->same && !config_load(options->input, &config, e)) return false;
-    struct config_snapshot_options wanted = {.config = config,
-                                             .owner = options->same,
-                                             .owns_config = config != NULL,
-                                             .first = options->first,
-                                             .demo_key = options->demo_key,
-                                             .contracts = options->contracts,
-                                             .sessions = options->sessions,
-                                             .ledger = options->ledger,
-                                             .resources = options->resources};
+    struct config_snapshot_options wanted = options->made;
+    wanted.config = config;
+    wanted.owner = options->same;
+    wanted.owns_config = config != NULL;
     if (!config_snapshot_new(&wanted, ret, e)) return false;
     if (options->same || server_reload_tls(options->server, e)) return true;
     config_snapshot_unref(*ret);

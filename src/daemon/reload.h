@@ -20,16 +20,11 @@ typedef void reload_done_fn(struct config_snapshot *snapshot, const struct err *
                             void *ctx);
 
 struct reload_options {
-    const struct config_input *input; /* borrowed until it is done */
-    struct config_snapshot *same;     /* only make everything of its config again; NULL: read
+    const struct config_input *input;    /* borrowed until it is done */
+    struct config_snapshot *same;        /* only make everything of its config again; NULL: read
                                          it. Lives until it is done */
-    const struct config *first;       /* as in struct config_snapshot_options */
-    struct str demo_key;
-    const struct contract_table *contracts;
-    struct session_table *sessions;
-    struct ledger *ledger;
-    struct team_resources resources;
-    struct server *server; /* its certificates are read again as well */
+    struct config_snapshot_options made; /* what it is made with; the config is set here */
+    struct server *server;               /* its certificates are read again as well */
     struct loop *loop;
     reload_done_fn *on_done; /* once, never before reload_start() has returned */
     void *ctx;
