@@ -23,6 +23,7 @@ struct value {
     struct config *config;
     struct str text;         /* from a variable, a flag, or a scalar in the file */
     const struct yaml *node; /* of an entry; NULL: there is only the text */
+    enum yaml_type type;     /* of the row's kind, for `node` */
 };
 
 /* `ret` has the type of the row's kind. */
@@ -118,25 +119,9 @@ static bool set_count(const struct value *value, void *ret, struct err *e) {
     return true;
 }
 
-static bool read_count(const struct value *value, void *ret, struct err *e) {
-    uint64_t number;
-    if (!yaml_value(value->node, YAML_COUNT, &number, e) || !check_bounds(value, number, 1, e))
-        return false;
-    put_number(value->row, ret, number);
-    return true;
-}
-
 static bool set_size(const struct value *value, void *ret, struct err *e) {
     uint64_t bytes;
     if (!units_size(value->text, &bytes, e)) return false;
-    put_number(value->row, ret, bytes);
-    return true;
-}
-
-static bool read_size(const struct value *value, void *ret, struct err *e) {
-    uint64_t bytes;
-    if (!yaml_value(value->node, YAML_SIZE, &bytes, e) || !check_bounds(value, bytes, 1, e))
-        return false;
     put_number(value->row, ret, bytes);
     return true;
 }
@@ -154,11 +139,13 @@ static bool set_duration(const struct value *value, void *ret, struct err *e) {
     return true;
 }
 
-static bool read_duration(const struct value *value, void *ret, struct err *e) {
-    uint64_t us;
-    if (!yaml_value(value->node, YAML_DURATION, &us, e) || !check_bounds(value, us, 1000, e))
+/* A duration is counted in microseconds, and stored and bounded in milliseconds. */
+static bool read_number(const struct value *value, void *ret, struct err *e) {
+    uint64_t number, scale = value->type == YAML_DURATION ? 1000 : 1;
+    if (!yaml_value(value->node, value->type, &number, e) ||
+        !check_bounds(value, number, scale, e))
         return false;
-    put_number(value->row, ret, us / 1000);
+    put_number(value->row, ret, number / scale);
     return true;
 }
 
@@ -474,12 +461,12 @@ static bool read_word(const struct value *value, void *ret, struct err *e) {
 
 /* --- the kinds ---------------------------------------------------------------------------- */
 
-/* A kind without `read` uses yaml_value() with `type`. */
+/* A kind without `read` uses yaml_value(). */
 static const struct {
     const char *placeholder;
     read_fn *set;        /* from a text */
     read_fn *read;       /* from a node in an entry */
-    enum yaml_type type; /* used without `read` */
+    enum yaml_type type; /* of that node */
 } kinds[SETTING_KINDS] = {
     [SETTING_NONE] = {.placeholder = ""},
     [SETTING_UNUSED] = {.placeholder = ""},
@@ -496,9 +483,18 @@ static const struct {
     [SETTING_JSON] = {.placeholder = "MAP", .type = YAML_JSON},
     [SETTING_BOOL] = {.placeholder = "", .set = set_bool, .type = YAML_BOOL},
     [SETTING_CHOICE] = {.placeholder = "WORD", .set = set_choice, .read = read_choice},
-    [SETTING_COUNT] = {.placeholder = "N", .set = set_count, .read = read_count},
-    [SETTING_SIZE] = {.placeholder = "SIZE", .set = set_size, .read = read_size},
-    [SETTING_DURATION] = {.placeholder = "TIME", .set = set_duration, .read = read_duration},
+    [SETTING_COUNT] = {.placeholder = "N",
+                       .set = set_count,
+                       .read = read_number,
+                       .type = YAML_COUNT},
+    [SETTING_SIZE] = {.placeholder = "SIZE",
+                      .set = set_size,
+                      .read = read_number,
+                      .type = YAML_SIZE},
+    [SETTING_DURATION] = {.placeholder = "TIME",
+                          .set = set_duration,
+                          .read = read_number,
+                          .type = YAML_DURATION},
     [SETTING_RATE] = {.placeholder = "RATE", .set = set_rate},
     [SETTING_DECIMAL] = {.placeholder = "0-2", .set = set_decimal, .read = read_a_decimal},
     [SETTING_DOLLARS] = {.placeholder = "DOLLARS", .read = read_dollars},
@@ -517,10 +513,11 @@ bool setting_set(const struct setting *setting, struct str text, struct config *
 
 bool setting_read(const struct setting *setting, const struct reading *reading,
                   const struct yaml *node, struct err *e) {
-    const struct value value = {setting, reading->config, node->text, node};
+    enum yaml_type type = kinds[setting->kind].type;
+    const struct value value = {setting, reading->config, node->text, node, type};
     void *at = (char *)reading->entry + setting->offset;
     read_fn *read = kinds[setting->kind].read;
-    return read ? read(&value, at, e) : yaml_value(node, kinds[setting->kind].type, at, e);
+    return read ? read(&value, at, e) : yaml_value(node, type, at, e);
 }
 
 const char *setting_placeholder(const struct setting *setting) {
