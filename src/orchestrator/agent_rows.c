@@ -13,14 +13,7 @@ static const char lock_conversation[] =
 
 static const char begin[] =
     "WITH root AS (SELECT coalesce($6, (SELECT id FROM messages WHERE conversation_id = $4 AND "
-    "role = 'user' ORDER BY created_at DESC, id DESC LIMIT 1)) AS id), "
-    "plan AS (SELECT p.monthly_token_limit AS most FROM usage_quotas q "
-    "JOIN usage_plans p USING (plan_id) WHERE q.user_id = $2 AND "
-    "(q.expires_at IS NULL OR q.expires_at > now()) ORDER BY q.effective_at DESC LIMIT 1), "
-    "used AS (SELECT tokens_used FROM usage_counters WHERE user_id = $2 AND "
-    "period = to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM')), "
-    "quota AS (SELECT NOT EXISTS (SELECT FROM plan WHERE most > 0 AND "
-    "coalesce((SELECT tokens_used FROM used), 0) >= most) AS allowed), "
+    "role = 'user' ORDER BY created_at DESC, id DESC LIMIT 1)) AS id), " ROWS_QUOTA
     "place AS (SELECT CASE WHEN $5::bigint >= 0 THEN $5::bigint ELSE 1 + coalesce((SELECT "
     "max(depth) FROM agent_messages WHERE conversation_id = $4 AND status = 'running' AND "
     "root_message_id IS NOT DISTINCT FROM (SELECT id FROM root) AND id <> $1), -1) END "

@@ -31,13 +31,7 @@ static struct postgres_value content_value(struct buf *content) {
 /* --- the user's message ------------------------------------------------------------------------ */
 
 static const char insert_user_message[] =
-    "WITH plan AS (SELECT p.monthly_token_limit AS most FROM usage_quotas q "
-    "JOIN usage_plans p USING (plan_id) WHERE q.user_id = $2 AND "
-    "(q.expires_at IS NULL OR q.expires_at > now()) ORDER BY q.effective_at DESC LIMIT 1), "
-    "used AS (SELECT tokens_used FROM usage_counters WHERE user_id = $2 AND "
-    "period = to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM')), "
-    "quota AS (SELECT NOT EXISTS (SELECT FROM plan WHERE most > 0 AND "
-    "coalesce((SELECT tokens_used FROM used), 0) >= most) AS allowed), "
+    "WITH " ROWS_QUOTA
     "stored AS (INSERT INTO messages (id, conversation_id, role, content, status, local_id, "
     "attachments) SELECT $1, $3, 'user', $5::jsonb, 'sent', $4, $6::jsonb FROM quota "
     "WHERE allowed ON CONFLICT DO NOTHING RETURNING id, created_at) "

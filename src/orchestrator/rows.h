@@ -18,6 +18,16 @@
 /* A time column as microseconds since 1970. */
 #define ROWS_TIME(column) "(extract(epoch FROM " column ") * 1000000)::bigint"
 
+/* Tables of a WITH: `quota` says whether the user of $2 may spend more tokens this month. */
+#define ROWS_QUOTA                                                                             \
+    "plan AS (SELECT p.monthly_token_limit AS most FROM usage_quotas q "                       \
+    "JOIN usage_plans p USING (plan_id) WHERE q.user_id = $2 AND "                             \
+    "(q.expires_at IS NULL OR q.expires_at > now()) ORDER BY q.effective_at DESC LIMIT 1), "   \
+    "used AS (SELECT tokens_used FROM usage_counters WHERE user_id = $2 AND "                  \
+    "period = to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM')), "                                 \
+    "quota AS (SELECT NOT EXISTS (SELECT FROM plan WHERE most > 0 AND "                        \
+    "coalesce((SELECT tokens_used FROM used), 0) >= most) AS allowed), "
+
 /* --- the user's message ------------------------------------------------------------------------ */
 
 struct rows_user_message {
