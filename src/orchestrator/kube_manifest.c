@@ -53,99 +53,56 @@ static void write_arguments(struct json_writer *w, const struct kube_runtime *ru
     json_close(w);
 }
 
-static void write_probe(struct json_writer *w, const char *key, int first_s, int every_s,
-                        int timeout_s, int failures) {
-    json_member_object(w, key);
-    json_member_object(w, "grpc");
-    json_member_i64(w, "port", KUBE_PORT);
-    json_close(w);
-    json_member_i64(w, "initialDelaySeconds", first_s);
-    json_member_i64(w, "periodSeconds", every_s);
-    json_member_i64(w, "timeoutSeconds", timeout_s);
-    json_member_i64(w, "failureThreshold", failures);
-    json_close(w);
-}
+#define TEXT_OF(number) TEXT_OF_(number)
+#define TEXT_OF_(number) #number
+#define PORT TEXT_OF(KUBE_PORT)
+#define PROBE(first_s, every_s, timeout_s, failures)                                           \
+    STR_INIT("{\"grpc\":{\"port\":" PORT "},\"initialDelaySeconds\":" #first_s                 \
+             ",\"periodSeconds\":" #every_s ",\"timeoutSeconds\":" #timeout_s                  \
+             ",\"failureThreshold\":" #failures "}")
 
-static void write_amounts(struct json_writer *w, const char *key, const char *cpu,
-                          const char *memory) {
-    json_member_object(w, key);
-    json_member_str(w, "cpu", str_from(cpu));
-    json_member_str(w, "memory", str_from(memory));
-    json_close(w);
-}
+/* What every container has. */
+static const struct {
+    const char *key;
+    struct str value;
+} container_members[] = {
+    {"env", STR_INIT("[{\"name\":\"SECRETS_DIR\",\"value\":\"" SECRETS "\"},"
+                     "{\"name\":\"WEIR_DATA\",\"value\":\"/cache\"}]")},
+    {"ports", STR_INIT("[{\"name\":\"grpc\",\"containerPort\":" PORT "}]")},
+    {"startupProbe", PROBE(0, 5, 5, 24)},
+    {"readinessProbe", PROBE(5, 10, 5, 3)},
+    {"livenessProbe", PROBE(5, 10, 5, 3)},
+    {"resources", STR_INIT("{\"requests\":{\"cpu\":\"50m\",\"memory\":\"64Mi\"},"
+                           "\"limits\":{\"cpu\":\"250m\",\"memory\":\"256Mi\"}}")},
+    {"securityContext",
+     STR_INIT("{\"readOnlyRootFilesystem\":true,\"allowPrivilegeEscalation\":false,"
+              "\"capabilities\":{\"drop\":[\"ALL\"]}}")},
+};
 
-static void write_mount(struct json_writer *w, const char *name, const char *path,
-                        bool read_only) {
-    json_open_object(w);
-    json_member_str(w, "name", str_from(name));
-    json_member_str(w, "mountPath", str_from(path));
-    if (read_only) json_member_bool(w, "readOnly", true);
-    json_close(w);
-}
-
-static void write_variable(struct json_writer *w, const char *name, const char *value) {
-    json_open_object(w);
-    json_member_str(w, "name", str_from(name));
-    json_member_str(w, "value", str_from(value));
-    json_close(w);
-}
+#define MOUNTS                                                                                 \
+    "{\"name\":\"cache\",\"mountPath\":\"/cache\"},{\"name\":\"tmp\",\"mountPath\":\"/tmp\"}"
+#define SECRETS_MOUNT "{\"name\":\"secrets\",\"mountPath\":\"" SECRETS "\",\"readOnly\":true}"
 
 static void write_container(struct json_writer *w, const struct kube_runtime *runtime) {
     json_open_object(w);
     json_member_str(w, "name", STR("agent-runtime"));
     json_member_str(w, "image", runtime->image);
     write_arguments(w, runtime);
-    json_member_array(w, "env");
-    write_variable(w, "SECRETS_DIR", SECRETS);
-    write_variable(w, "WEIR_DATA", "/cache");
-    json_close(w);
-    json_member_array(w, "ports");
-    json_open_object(w);
-    json_member_str(w, "name", STR("grpc"));
-    json_member_i64(w, "containerPort", KUBE_PORT);
-    json_close(w);
-    json_close(w);
-    write_probe(w, "startupProbe", 0, 5, 5, 24);
-    write_probe(w, "readinessProbe", 5, 10, 5, 3);
-    write_probe(w, "livenessProbe", 5, 10, 5, 3);
-    json_member_object(w, "resources");
-    write_amounts(w, "requests", "50m", "64Mi");
-    write_amounts(w, "limits", "250m", "256Mi");
-    json_close(w);
-    json_member_object(w, "securityContext");
-    json_member_bool(w, "readOnlyRootFilesystem", true);
-    json_member_bool(w, "allowPrivilegeEscalation", false);
-    json_member_object(w, "capabilities");
-    json_member_array(w, "drop");
-    json_write_str(w, STR("ALL"));
-    json_close(w);
-    json_close(w);
-    json_close(w);
-    json_member_array(w, "volumeMounts");
-    write_mount(w, "cache", "/cache", false);
-    write_mount(w, "tmp", "/tmp", false);
-    if (runtime->secret.len) write_mount(w, "secrets", SECRETS, true);
-    json_close(w);
+    for (size_t i = 0; i < ARRAY_LEN(container_members); i++)
+        json_member_raw(w, container_members[i].key, container_members[i].value);
+    json_member_raw(w, "volumeMounts",
+                    runtime->secret.len ? STR("[" MOUNTS "," SECRETS_MOUNT "]")
+                                        : STR("[" MOUNTS "]"));
     json_close(w);
 }
 
 /* --- the pod ------------------------------------------------------------------------------ */
 
-static void write_scratch(struct json_writer *w, const char *name, const char *size,
-                          bool in_memory) {
-    json_open_object(w);
-    json_member_str(w, "name", str_from(name));
-    json_member_object(w, "emptyDir");
-    json_member_str(w, "sizeLimit", str_from(size));
-    if (in_memory) json_member_str(w, "medium", STR("Memory"));
-    json_close(w);
-    json_close(w);
-}
-
 static void write_volumes(struct json_writer *w, const struct kube_runtime *runtime) {
     json_member_array(w, "volumes");
-    write_scratch(w, "cache", "512Mi", false);
-    write_scratch(w, "tmp", "128Mi", true);
+    json_write_raw(w, STR("{\"name\":\"cache\",\"emptyDir\":{\"sizeLimit\":\"512Mi\"}}"));
+    json_write_raw(w, STR("{\"name\":\"tmp\",\"emptyDir\":{\"sizeLimit\":\"128Mi\","
+                          "\"medium\":\"Memory\"}}"));
     if (runtime->secret.len) {
         json_open_object(w);
         json_member_str(w, "name", STR("secrets"));
@@ -165,15 +122,9 @@ static void write_pod(struct json_writer *w, const struct kube_runtime *runtime)
     json_member_object(w, "spec");
     json_member_bool(w, "automountServiceAccountToken", false);
     json_member_bool(w, "enableServiceLinks", false);
-    json_member_object(w, "securityContext");
-    json_member_bool(w, "runAsNonRoot", true);
-    json_member_i64(w, "runAsUser", 65532);
-    json_member_i64(w, "runAsGroup", 65532);
-    json_member_i64(w, "fsGroup", 65532);
-    json_member_object(w, "seccompProfile");
-    json_member_str(w, "type", STR("RuntimeDefault"));
-    json_close(w);
-    json_close(w);
+    json_member_raw(w, "securityContext",
+                    STR("{\"runAsNonRoot\":true,\"runAsUser\":65532,\"runAsGroup\":65532,"
+                        "\"fsGroup\":65532,\"seccompProfile\":{\"type\":\"RuntimeDefault\"}}"));
     json_member_array(w, "containers");
     write_container(w, runtime);
     json_close(w);
@@ -187,9 +138,7 @@ bool kube_deployment(const struct kube_runtime *runtime, struct buf *out) {
     write_head(&w, "apps/v1", "Deployment", runtime);
     json_member_object(&w, "spec");
     json_member_i64(&w, "replicas", 1);
-    json_member_object(&w, "strategy");
-    json_member_str(&w, "type", STR("Recreate"));
-    json_close(&w);
+    json_member_raw(&w, "strategy", STR("{\"type\":\"Recreate\"}"));
     json_member_object(&w, "selector");
     json_member_object(&w, "matchLabels");
     write_selector(&w, runtime);
@@ -208,13 +157,8 @@ bool kube_service(const struct kube_runtime *runtime, struct buf *out) {
     json_member_object(&w, "selector");
     write_selector(&w, runtime);
     json_close(&w);
-    json_member_array(&w, "ports");
-    json_open_object(&w);
-    json_member_str(&w, "name", STR("grpc"));
-    json_member_i64(&w, "port", KUBE_PORT);
-    json_member_i64(&w, "targetPort", KUBE_PORT);
-    json_close(&w);
-    json_close(&w);
+    json_member_raw(&w, "ports",
+                    STR("[{\"name\":\"grpc\",\"port\":" PORT ",\"targetPort\":" PORT "}]"));
     json_close(&w);
     json_close(&w);
     return buf_ok(out);
