@@ -20,29 +20,11 @@ static void openapi_write_path(struct json_writer *json, const struct path *path
     json_member_object(json, path->path);
     json_member_object(json, path->method);
     json_member_str(json, "summary", str_from(path->summary));
-    if (path->open) {
-        json_member_array(json, "security");
-        json_close(json);
-    }
-    json_member_object(json, "responses");
-    json_member_object(json, "200");
-    json_member_str(json, "description", STR("as the Runtime Contract says"));
+    if (path->open) json_member_raw(json, "security", STR("[]"));
+    json_member_raw(json, "responses",
+                    STR("{\"200\":{\"description\":\"as the Runtime Contract says\"}}"));
     json_close(json);
     json_close(json);
-    json_close(json);
-    json_close(json);
-}
-
-static void openapi_write_security(struct json_writer *json) {
-    json_member_object(json, "components");
-    json_member_object(json, "securitySchemes");
-    json_member_object(json, "bearerAuth");
-    json_member_str(json, "type", STR("http"));
-    json_member_str(json, "scheme", STR("bearer"));
-    json_close(json);
-    json_close(json);
-    json_close(json);
-    json_member_raw(json, "security", STR("[{\"bearerAuth\":[]}]"));
 }
 
 void openapi_write(const struct sidecar_options *options, struct buf *out) {
@@ -58,6 +40,9 @@ void openapi_write(const struct sidecar_options *options, struct buf *out) {
     json_member_object(&json, "paths");
     for (size_t i = 0; i < ARRAY_LEN(paths); i++) openapi_write_path(&json, &paths[i]);
     json_close(&json);
-    openapi_write_security(&json);
+    json_member_raw(&json, "components",
+                    STR("{\"securitySchemes\":{\"bearerAuth\":{\"type\":\"http\","
+                        "\"scheme\":\"bearer\"}}}"));
+    json_member_raw(&json, "security", STR("[{\"bearerAuth\":[]}]"));
     json_close(&json);
 }
