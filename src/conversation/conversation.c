@@ -15,13 +15,13 @@
 
 void conversation_init(struct conversation *c, struct arena *arena, size_t reply_max_bytes) {
     *c = (struct conversation){.arena = arena};
-    buf_init(&c->reply, reply_max_bytes);
+    reply_text_init(&c->reply, reply_max_bytes);
 }
 
 void conversation_done(struct conversation *c) {
     free(c->messages);
     free(c->asides);
-    buf_done(&c->reply);
+    reply_text_clear(&c->reply);
 }
 
 /* --- messages ----------------------------------------------------------------------------- */
@@ -71,30 +71,30 @@ static bool is_blank(struct str text) {
 static bool end_reply(struct conversation *c, struct str agent, struct str said,
                       enum conversation_texts texts) {
     struct message message = {.role = MESSAGE_AGENT};
-    bool streamed = said.len == 0 || said.at == c->reply.at;
-    struct str text = streamed ? buf_str(&c->reply) : said;
+    struct str reply = conversation_reply(c);
+    bool streamed = said.len == 0 || said.at == reply.at;
+    struct str text = streamed ? reply : said;
     bool kept = is_blank(text) ||
                 (conversation_keep(c, text, streamed ? TEXTS_LENT : texts, &message.text) &&
                  conversation_keep(c, agent, texts, &message.agent));
     if (kept && message.text.len) conversation_add(c, message);
-    buf_clear(&c->reply);
+    reply_text_restart(&c->reply); /* the event still has `said` */
     return kept;
 }
 
 void conversation_drop_reply(struct conversation *c) {
-    buf_release(&c->reply);
+    reply_text_clear(&c->reply);
 }
 
-void conversation_restore_reply(struct conversation *c, struct buf *text) {
-    struct buf later = c->reply;
-    buf_init(&c->reply, later.max_bytes);
-    if (text) {
-        c->reply = *text;
-        c->reply.max_bytes = later.max_bytes;
-        *text = (struct buf){0};
-        buf_append(&c->reply, buf_str(&later));
+void conversation_restore_reply(struct conversation *c, struct reply_text *text) {
+    if (!text) {
+        reply_text_clear(&c->reply);
+        return;
     }
-    buf_done(&later);
+    struct reply_text later = c->reply;
+    reply_text_init(&c->reply, later.max_bytes);
+    reply_text_take(&c->reply, text);
+    reply_text_take(&c->reply, &later);
 }
 
 /* --- what the caller says ----------------------------------------------------------------- */
@@ -153,7 +153,7 @@ static bool take_brought(struct conversation *c, const struct event *event,
 
 struct message *conversation_precede(struct conversation *c, size_t count) {
     assert(c->own_from == 0);
-    conversation_make_room(c, count + 1);
+    conversation_make_room(c, count ? count : 1);
     memmove(c->messages + count, c->messages, c->count * sizeof(struct message));
     c->count += count;
     c->own_from += count;
@@ -422,13 +422,13 @@ static bool has_answered(const struct conversation *c) {
     return false;
 }
 
-/* Streamed text stays in its buffer, which lives as long, so a full arena loses nothing. */
+/* Streamed text stays where it is, which lives as long, so a full arena loses nothing. */
 static void end_turn(struct conversation *c, const struct event *event, struct str said,
                      enum conversation_texts texts) {
-    struct message message = {.role = MESSAGE_AGENT, .text = buf_str(&c->reply)};
+    struct str reply = conversation_reply(c);
+    struct message message = {.role = MESSAGE_AGENT, .text = reply};
     bool more = said.len > message.text.len; /* read back without the rows of streamed text */
-    if (more && !conversation_keep(c, said, texts, &message.text))
-        message.text = buf_str(&c->reply);
+    if (more && !conversation_keep(c, said, texts, &message.text)) message.text = reply;
     if (!conversation_keep(c, event->agent, texts, &message.agent)) message.agent = STR_EMPTY;
     if (!is_blank(message.text)) conversation_add(c, message);
     close_calls(c);
@@ -476,6 +476,7 @@ apply_other(struct conversation *c, const struct event *event, enum conversation
 bool conversation_apply(struct conversation *c, const struct event *event,
                         enum conversation_texts texts) {
     if (c->ended) return true;
-    if (event->kind == EVENT_TEXT) return buf_append(&c->reply, event->text.text); /* most */
+    if (event->kind == EVENT_TEXT) /* most */
+        return reply_text_append(&c->reply, event->text.text);
     return apply_other(c, event, texts);
 }

@@ -32,6 +32,7 @@
 #define WEIR_CONVERSATION_CONVERSATION_H
 
 #include "base/arena.h"
+#include "conversation/reply_text.h"
 #include "provider/provider.h"
 
 /* Tools that the run answers itself. */
@@ -62,10 +63,10 @@ struct conversation {
     size_t answer_from; /* messages from here on were said to the caller, not by the caller */
     size_t open_calls;  /* of this run, without a result */
     size_t open_from;   /* all calls of this run before it have one */
-    struct buf reply;   /* the text of the reply so far */
-    bool starts_anew;   /* its session remembers nothing from before this run */
-    bool refused;       /* its first message was refused: a note replaces it */
-    enum event_kind ended; /* DONE, FAILED, CANCELLED; or 0 */
+    struct reply_text reply; /* the text of the reply so far */
+    bool starts_anew;        /* its session remembers nothing from before this run */
+    bool refused;            /* its first message was refused: a note replaces it */
+    enum event_kind ended;   /* DONE, FAILED, CANCELLED; or 0 */
     /* A human's words that decided nothing, while a call waits for approval. */
     struct message *asides;
     size_t aside_count;
@@ -95,9 +96,14 @@ enum summary_of { SUMMARY_OF_SESSION, SUMMARY_OF_VIEW };
 void conversation_summarize(struct conversation *conversation, struct str summary,
                             struct str agent, enum summary_of of);
 
-/* The text of the reply so far; valid until the next event. */
-static inline struct str conversation_reply(const struct conversation *conversation) {
-    return buf_str(&conversation->reply);
+/* The text of the reply so far; valid until the next event. To ask for it before the reply is over
+ * costs a copy: its length alone does not. */
+static inline struct str conversation_reply(struct conversation *conversation) {
+    return reply_text_whole(&conversation->reply);
+}
+
+static inline size_t conversation_reply_len(const struct conversation *conversation) {
+    return conversation->reply.len;
 }
 
 /* The text of the reply so far is elsewhere: later text starts from empty. */
@@ -105,7 +111,7 @@ void conversation_drop_reply(struct conversation *conversation);
 
 /* What was dropped is back: `text` (taken), before the text that came since. NULL: it is lost,
  * and so is that. */
-void conversation_restore_reply(struct conversation *conversation, struct buf *text);
+void conversation_restore_reply(struct conversation *conversation, struct reply_text *text);
 
 /* The message of this run's call with that id: the oldest open one, because results come in the
  * order of the calls, else the newest; or NULL. */

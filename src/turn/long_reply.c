@@ -24,7 +24,7 @@ struct reply_read {
     struct run *run;  /* a reference */
     struct list link; /* in the host's line, while it waits */
     struct store_load load;
-    struct buf text;
+    struct reply_text text;
     uint64_t read_to;
     struct event end; /* appended once the text is in memory; kind 0: none */
     struct buf end_texts;
@@ -40,7 +40,7 @@ static void long_reply_move(struct long_reply *reply, enum long_reply_state next
 
 void run_drop_reply(struct run *run, uint64_t seq) {
     struct long_reply *reply = &run->long_reply;
-    size_t len = conversation_reply(&run->conversation).len;
+    size_t len = conversation_reply_len(&run->conversation);
     bool wanted = run->model_round.held || mem_scarce();
     if (!wanted || len < LONG_REPLY_BYTES || run->record.in_memory) return;
     if (seq < journal_appended(run->record.journal) || reply->read) return;
@@ -92,7 +92,7 @@ static void read_over(struct reply_read *read, const struct err *failed) {
     *reply = (struct long_reply){.state = reply->state};
     long_reply_move(reply, LONG_REPLY_HELD);
     end_of_read(run, &read->end, failed);
-    buf_done(&read->text);
+    reply_text_clear(&read->text);
     buf_done(&read->end_texts);
     free(read);
     keeper_expect_no_more(host->keeper);
@@ -110,7 +110,7 @@ static bool read_section(struct reply_read *read, const struct store_section *se
     for (uint64_t seq = section->first_seq; rest.len && seq <= last_seq; seq++) {
         if (!event_decode(&rest, &event, e)) return false;
         read->read_to = seq;
-        if (event.kind == EVENT_TEXT && !buf_append(&read->text, event.text.text))
+        if (event.kind == EVENT_TEXT && !reply_text_append(&read->text, event.text.text))
             return err_set(e, ERR_DATA_LOSS, "the store has more of it than was written");
     }
     return true;
@@ -165,7 +165,7 @@ bool run_bring_reply(struct run *run) {
     struct reply_read *read = reply->read = MEM_NEW(struct reply_read);
     read->run = run_ref(run);
     read->read_to = reply->first_seq - 1;
-    buf_init(&read->text, reply->stored_bytes);
+    reply_text_init(&read->text, reply->stored_bytes);
     list_init(&read->link);
     long_reply_move(reply, LONG_REPLY_WAITING);
     keeper_expect(host->keeper);

@@ -66,7 +66,7 @@ struct run {
 
 /* Bytes of the reply's text so far, in memory or in the store. */
 static inline size_t run_reply_bytes(const struct run *run) {
-    return run->long_reply.stored_bytes + conversation_reply(&run->conversation).len;
+    return run->long_reply.stored_bytes + conversation_reply_len(&run->conversation);
 }
 
 /* Count `bytes` more of the reply. False: the run has reached a limit of its agent and has
