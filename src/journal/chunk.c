@@ -4,16 +4,19 @@
 
 #include <stdlib.h>
 
-#define SPARE_CHUNKS 512
+#define SPARE_CHUNKS 1024
 
 static _Thread_local struct pool chunks =
     POOL(sizeof(struct chunk) + CHUNK_BYTES, SPARE_CHUNKS);
+static _Thread_local struct pool doubles =
+    POOL(sizeof(struct chunk) + CHUNK_DOUBLE_BYTES, SPARE_CHUNKS / 8);
 static _Thread_local struct pool bursts =
-    POOL(sizeof(struct chunk) + CHUNK_BURST_BYTES, SPARE_CHUNKS / 2);
+    POOL(sizeof(struct chunk) + CHUNK_BURST_BYTES, SPARE_CHUNKS / 6);
 
 /* NULL: it is of no usual size. */
 static struct pool *chunk_pool(size_t room) {
     if (room == CHUNK_BYTES) return &chunks;
+    if (room == CHUNK_DOUBLE_BYTES) return &doubles;
     return room == CHUNK_BURST_BYTES ? &bursts : NULL;
 }
 

@@ -10,10 +10,6 @@
 
 #include <stdatomic.h>
 
-#define CHUNK_BYTES (2 * KIB)        /* for events that come one by one */
-#define CHUNK_BURST_BYTES (4 * KIB)  /* for many texts at once: fewer pieces */
-#define CHUNK_SHARED_BYTES (1 * KIB) /* a longer event at the start of a chunk has it alone */
-
 struct chunk {
     atomic_uint refs;
     struct chunk *_Atomic next; /* holds a reference; set before anything in it is visible */
@@ -23,6 +19,13 @@ struct chunk {
     size_t used, room;   /* owner only */
     char bytes[];
 };
+
+/* The usual rooms, each of which makes a block of 1, 2 or 6 KiB with all that belongs to it. */
+#define CHUNK_HEAD_BYTES (sizeof(struct chunk) + 8)     /* the allocator's 8 */
+#define CHUNK_BYTES (1 * KIB - CHUNK_HEAD_BYTES)        /* for events that come one by one */
+#define CHUNK_DOUBLE_BYTES (2 * KIB - CHUNK_HEAD_BYTES) /* for texts at once: fewer pieces */
+#define CHUNK_BURST_BYTES (6 * KIB - CHUNK_HEAD_BYTES)  /* for a whole reply of 4 KiB */
+#define CHUNK_SHARED_BYTES (CHUNK_BYTES / 2)            /* a longer event has a chunk alone */
 
 struct chunk *chunk_new(uint64_t first_seq, uint64_t first_byte, size_t room);
 struct chunk *chunk_ref(struct chunk *chunk);

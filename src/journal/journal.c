@@ -114,7 +114,8 @@ static void publish_soon(struct journal *journal) {
 /* The room of a chunk that begins with an event of `len` bytes; `more` bytes of text follow it. */
 static size_t chunk_room(size_t len, size_t more) {
     if (len > CHUNK_SHARED_BYTES) return len;
-    return more > CHUNK_BYTES ? CHUNK_BURST_BYTES : CHUNK_BYTES;
+    if (more > CHUNK_DOUBLE_BYTES) return CHUNK_BURST_BYTES;
+    return more > CHUNK_BYTES ? CHUNK_DOUBLE_BYTES : CHUNK_BYTES;
 }
 
 static struct chunk *room_for(struct journal *journal, size_t len, size_t more) {

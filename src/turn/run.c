@@ -13,7 +13,7 @@
 
 #include <assert.h>
 
-#define JOURNAL_WINDOW_BYTES (2 * KIB)        /* for late readers; the store has older events */
+#define JOURNAL_WINDOW_BYTES (1 * KIB)        /* for late readers; the store has older events */
 #define JOURNAL_WINDOW_ALONE_BYTES (96 * KIB) /* without a store */
 #define RUN_BYTES (32 * KIB)                  /* estimate for a turn with little text */
 /* Copies of the user's text at one time: in the run, its journal, the row for the store, the
