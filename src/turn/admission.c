@@ -196,7 +196,7 @@ void admission_init(struct run *run) {
 }
 
 bool run_readmit(struct run *run, struct err *e) {
-    switch (session_return(run->record.engine->sessions, &run->approval.parked,
+    switch (session_return(run->record.engine->sessions, run->approval.parked,
                            &run->admission.lease, e)) {
     case SESSION_REFUSED: return false;
     case SESSION_WAITS: wait_for_session(run); break;

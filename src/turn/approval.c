@@ -1,12 +1,19 @@
 #include "turn/approval.h"
 
+#include "base/mem.h"
 #include "base/utf8.h"
 #include "session/waiting.h"
 #include "turn/dormant_wake.h"
 #include "turn/turn.h"
 #include "wire/json.h"
 
+#include <stdlib.h>
+
 #define QUESTION_ARGS_BYTES 2000
+
+void approval_done(struct approval *approval) {
+    free(approval->parked);
+}
 
 /* --- the question ------------------------------------------------------------------------- */
 
@@ -109,7 +116,7 @@ static bool keep_answer(struct run *run, struct str text) {
 void run_forgo_session(struct run *run) {
     if (!run->approval.forgoes) return;
     run->approval.forgoes = false;
-    session_forgo(run->record.engine->sessions, &run->approval.parked);
+    session_forgo(run->record.engine->sessions, run->approval.parked);
 }
 
 /* New turns of its session come after its end, as after that of a run that has the session. */
@@ -120,7 +127,7 @@ static void forgo_when_over(struct run *run) {
 
 void run_stop_waiting_for_human(struct run *run) {
     if (run->state != RUN_WAITING ||
-        !session_expire(run->record.engine->sessions, &run->approval.parked))
+        !session_expire(run->record.engine->sessions, run->approval.parked))
         return; /* if an answer is on its way, that is heard */
     run->approval.forgoes = true;
     run_unref(run);
@@ -165,7 +172,8 @@ static struct pending_question approval_question_of(const struct run *run) {
 void run_wait_for_human(struct run *run) {
     uint64_t max_ms = run->record.engine->limits.approval_max_ms;
     uint64_t waited_ms = loop_now_ms(run->record.host->loop) - run->approval.asked_ms;
-    run->approval.parked =
+    if (!run->approval.parked) run->approval.parked = MEM_NEW(struct pending_approval);
+    *run->approval.parked =
         (struct pending_approval){.name = run->request.name,
                                   .run = record_id(&run->record),
                                   .asked = approval_question_of(run),
@@ -176,13 +184,13 @@ void run_wait_for_human(struct run *run) {
                                   .answer = approval_on_answer,
                                   .lookup = run_take_key,
                                   .ctx = run_ref(run)};
-    session_park(run->record.engine->sessions, &run->approval.parked);
+    session_park(run->record.engine->sessions, run->approval.parked);
     dormant_wake_watch(run);
     if (max_ms) timer_start(&run->limit, waited_ms < max_ms ? max_ms - waited_ms : 0);
 }
 
 void run_work_expired(struct run *run) {
-    if (!session_expire(run->record.engine->sessions, &run->approval.parked))
+    if (!session_expire(run->record.engine->sessions, run->approval.parked))
         return; /* the human was faster */
     bool yes = run->approval.guarded && run->record.engine->limits.approval_expires_yes;
     approval_on_answer(

@@ -23,22 +23,24 @@
 
 struct approval {
     struct str question;
-    struct str id;             /* the question's own, when it guards a call */
-    struct turn_call *guarded; /* the call that needs approval; NULL: the model asks */
-    bool by_model;             /* the model asks */
-    size_t index;              /* of its call */
-    uint64_t asked_ms;         /* when it was asked, by the loop's clock */
-    uint64_t stays_until_ms;   /* from then on it may leave memory */
-    struct pending_approval parked;
-    bool forgoes;       /* it waits no longer, and ends without its session */
-    struct str answer;  /* the human's words, once the run has its session again */
-    struct claim *keys; /* claims of the keys that answers came with */
-    size_t aside_bytes; /* of words that decided nothing */
+    struct str id;                   /* the question's own, when it guards a call */
+    struct turn_call *guarded;       /* the call that needs approval; NULL: the model asks */
+    bool by_model;                   /* the model asks */
+    size_t index;                    /* of its call */
+    uint64_t asked_ms;               /* when it was asked, by the loop's clock */
+    uint64_t stays_until_ms;         /* from then on it may leave memory */
+    struct pending_approval *parked; /* owned; NULL: it has not waited yet */
+    bool forgoes;                    /* it waits no longer, and ends without its session */
+    struct str answer;               /* the human's words, once the run has its session again */
+    struct claim *keys;              /* claims of the keys that answers came with */
+    size_t aside_bytes;              /* of words that decided nothing */
     /* Of the requests that brought them; the oldest goes. Of ASIDE_PRINTS_MAX, in the run's
      * arena; NULL before the first. */
     struct str *prints;
     size_t print_count; /* so far */
 };
+
+void approval_done(struct approval *approval);
 
 /* Ask about `call`. The run waits once the question is on disk. */
 void run_ask_human(struct run *run, struct turn_call *call);

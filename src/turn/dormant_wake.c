@@ -54,7 +54,7 @@ static void enter(const struct run *run) {
                               .alone_s = (uint32_t)((run->detached.for_ms + 999) / 1000),
                               .transfers = (unsigned short)run->calls.transfers,
                               .addressed = run->request.addressed,
-                              .deadline_unix_ms = run->approval.parked.asked.deadline_unix_ms},
+                              .deadline_unix_ms = run->approval.parked->asked.deadline_unix_ms},
         name->workspace, name->user, name->session);
 }
 
@@ -62,7 +62,7 @@ static void enter(const struct run *run) {
 static void stay(struct run *run, bool parked) {
     if (parked) {
         record_unhide(&run->record);
-        session_park(run->record.engine->sessions, &run->approval.parked);
+        session_park(run->record.engine->sessions, run->approval.parked);
     }
     dormant_runs_remove(dormant_of(run->record.engine), record_id(&run->record));
 }
@@ -71,7 +71,7 @@ static void stay(struct run *run, bool parked) {
 static bool sleep_run(struct run *run) {
     if (!may_sleep(run)) return false;
     enter(run);
-    if (!session_unpark(run->record.engine->sessions, &run->approval.parked)) {
+    if (!session_unpark(run->record.engine->sessions, run->approval.parked)) {
         stay(run, false);
         return false;
     }

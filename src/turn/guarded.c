@@ -235,8 +235,11 @@ bool run_guard_history(struct run *run, size_t count, const struct message **ret
 /* --- output ------------------------------------------------------------------------------- */
 
 static void end_filters(struct guarded *guarded) {
-    filter_done(&guarded->text);
-    filter_done(&guarded->thinking);
+    if (!guarded->reply) return;
+    filter_done(&guarded->reply->text);
+    filter_done(&guarded->reply->thinking);
+    free(guarded->reply);
+    guarded->reply = NULL;
 }
 
 void guarded_done(struct guarded *guarded) {
@@ -246,9 +249,12 @@ void guarded_done(struct guarded *guarded) {
 }
 
 void run_guard_reply(struct run *run) {
+    struct guardrails rules = run->agent->output_rules;
     end_filters(&run->guarded);
-    filter_init(&run->guarded.text, run->agent->output_rules);
-    filter_init(&run->guarded.thinking, run->agent->output_rules);
+    if (!rules.count) return;
+    run->guarded.reply = MEM_NEW(struct guarded_reply);
+    filter_init(&run->guarded.reply->text, rules);
+    filter_init(&run->guarded.reply->thinking, rules);
 }
 
 static bool passed_or_refused(struct run *run, const struct filter *filter, bool passed) {

@@ -33,11 +33,16 @@ struct guarded_message {
     struct str shown, shown_parts;
 };
 
+/* Those of a reply that is coming in. */
+struct guarded_reply {
+    struct filter text, thinking;
+};
+
 struct guarded {
-    const struct agent *first;    /* its rules have been applied to the request */
-    bool passed;                  /* and none of them blocked it */
-    struct filter text, thinking; /* of the reply that is coming in */
-    const struct agent *reader;   /* whose rules have read these, in the order of the prompt: */
+    const struct agent *first;   /* its rules have been applied to the request */
+    bool passed;                 /* and none of them blocked it */
+    struct guarded_reply *reply; /* owned; NULL: no rules read what the agent says */
+    const struct agent *reader;  /* whose rules have read these, in the order of the prompt: */
     struct guarded_message *read;
     size_t read_count, read_room;
     struct message *prompt; /* the messages that the model is shown, where any was read */

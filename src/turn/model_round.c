@@ -23,6 +23,7 @@ void model_round_done(struct model_round *model_round) {
     assert(!model_round->call);
     buf_done(&model_round->draft);
     stop_sequences_done(&model_round->stops);
+    free(model_round->narrowed);
 }
 
 /* --- text --------------------------------------------------------------------------------- */
@@ -67,13 +68,22 @@ static void append_thinking(struct run *run, struct str text) {
     run_append(run, &event);
 }
 
+/* NULL: the agent has no rules for what it says. */
+static struct filter *text_filter(const struct run *run) {
+    return run->guarded.reply ? &run->guarded.reply->text : NULL;
+}
+
+static struct filter *thinking_filter(const struct run *run) {
+    return run->guarded.reply ? &run->guarded.reply->thinking : NULL;
+}
+
 #define PIECE_MAX_BYTES (64 * MIB)
 
 /* Pass on what the agent's guardrails allow. A text that must have a shape is checked as a
  * whole later. */
 static void guard(struct run *run, struct filter *filter, struct str text, append_fn *append) {
     struct buf out;
-    if (!filter->rules.count || (append == append_text && run_schema(run))) {
+    if (!filter || (append == append_text && run_schema(run))) {
         append(run, text);
         return;
     }
@@ -94,7 +104,7 @@ static void end_text(struct run *run, struct utf8_tail *tail, struct filter *fil
                      append_fn *append) {
     struct buf out;
     guard(run, filter, utf8_tail_end(tail), append);
-    if (run->ending_begun || !filter->rules.count) return;
+    if (run->ending_begun || !filter) return;
     buf_init(&out, PIECE_MAX_BYTES);
     if (run_guard_end(run, filter, &out)) append(run, buf_str(&out));
     buf_done(&out);
@@ -106,17 +116,17 @@ static void end_stops(struct run *run) {
     buf_init(&held, MODEL_STOP_MAX_BYTES);
     stop_sequences_end(&run->model_round.stops, &held);
     if (held.len)
-        take_text(run, &run->model_round.text_tail, buf_str(&held), &run->guarded.text,
+        take_text(run, &run->model_round.text_tail, buf_str(&held), text_filter(run),
                   append_text);
     buf_done(&held);
 }
 
 void run_end_texts(struct run *run) {
     struct model_round *model_round = &run->model_round;
-    end_text(run, &model_round->thinking_tail, &run->guarded.thinking, append_thinking);
+    end_text(run, &model_round->thinking_tail, thinking_filter(run), append_thinking);
     if (!run->ending_begun) end_stops(run);
     if (!run->ending_begun)
-        end_text(run, &model_round->text_tail, &run->guarded.text, append_text);
+        end_text(run, &model_round->text_tail, text_filter(run), append_text);
 }
 
 /* A long reply may grow only while there is memory; for a short one this is not checked. */
@@ -131,7 +141,7 @@ static bool has_memory(struct run *run, size_t len) {
 /* Whether `text` may be shown as it came, without a look at each of its pieces. */
 static bool shows_at_once(const struct run *run, struct str text) {
     size_t left = run->record.engine->limits.reply_max_bytes - run_reply_bytes(run);
-    return !run->guarded.text.rules.count && !run_schema(run) && !run_is_watched(run) &&
+    return !run->guarded.reply && !run_schema(run) && !run_is_watched(run) &&
            !run->model_round.stops.count && run->model_round.text_tail.len == 0 &&
            text.len <= left;
 }
@@ -165,8 +175,7 @@ static void take_until_stop(struct run *run, struct str text) {
     struct str stop = STR_EMPTY;
     buf_init(&shown, MODEL_STOP_MAX_BYTES + text.len);
     bool stopped = stop_sequences_take(&run->model_round.stops, text, &shown, &stop);
-    take_text(run, &run->model_round.text_tail, buf_str(&shown), &run->guarded.text,
-              append_text);
+    take_text(run, &run->model_round.text_tail, buf_str(&shown), text_filter(run), append_text);
     buf_done(&shown);
     if (stopped && !run->ending_begun) end_at_stop(run, stop);
 }
@@ -189,7 +198,7 @@ static void on_piece(const struct reply_event *event, void *ctx) {
     if (model_round->stops.count) {
         take_until_stop(run, event->text);
     } else {
-        take_text(run, &model_round->text_tail, event->text, &run->guarded.text, append_text);
+        take_text(run, &model_round->text_tail, event->text, text_filter(run), append_text);
     }
 }
 
@@ -220,7 +229,7 @@ static void on_thinking(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     if (!count_aside(run, event->text.len)) return;
     if (has_memory(run, event->text.len) && run_use_thinking(run, event->text.len))
-        take_text(run, &run->model_round.thinking_tail, event->text, &run->guarded.thinking,
+        take_text(run, &run->model_round.thinking_tail, event->text, thinking_filter(run),
                   append_thinking);
 }
 
@@ -514,14 +523,23 @@ void run_make_call(struct run *run) {
     if (model_round->held) provider->kind->pause(model_round->call);
 }
 
+static const struct model_options *narrow_options(struct model_round *model_round,
+                                                  const struct model_options *own,
+                                                  const struct model_options *callers) {
+    if (!model_round->narrowed) model_round->narrowed = MEM_NEW(struct model_options);
+    *model_round->narrowed = model_options_narrow(own, callers);
+    return model_round->narrowed;
+}
+
 static void choose_options(struct run *run) {
     struct model_round *model_round = &run->model_round;
     const struct model_options *callers = run->request.options;
-    model_round->options =
-        callers ? model_options_narrow(&run->agent->options, callers) : run->agent->options;
+    model_round->options = &run->agent->options;
+    if (callers)
+        model_round->options = narrow_options(model_round, &run->agent->options, callers);
     model_round->stop = STR_EMPTY;
-    stop_sequences_begin(&model_round->stops, model_round->options.stops,
-                         model_round->options.stop_count);
+    stop_sequences_begin(&model_round->stops, model_round->options->stops,
+                         model_round->options->stop_count);
 }
 
 void run_ask(struct run *run) {
@@ -544,7 +562,7 @@ void run_ask(struct run *run) {
         .messages = run->conversation.messages,
         .message_count = run->conversation.count,
         .turn_start = run->conversation.turn_start,
-        .options = &run->model_round.options,
+        .options = run->model_round.options,
         .schema = run->request.schema ? run->request.schema_text : agent->schema_text,
         .schema_loose = run->request.schema && run->request.schema_loose,
         .extras = run->request.extras,

@@ -28,8 +28,9 @@ struct model_round {
     struct provider_request request; /* of that call, or of the last one */
     reply_event_fn *on_reply;        /* its listener */
     struct utf8_tail text_tail, thinking_tail;
-    struct buf draft;             /* a reply that needs a shape, until it is checked */
-    struct model_options options; /* of the agent, narrowed by the caller's */
+    struct buf draft;                    /* a reply that needs a shape, until it is checked */
+    const struct model_options *options; /* of the agent, or: */
+    struct model_options *narrowed;      /* by the caller's; owned, NULL: never */
     struct stop_sequences stops;
     struct str stop;      /* the one that the reply ended at, until that is noted; or empty */
     bool repairing;       /* the reply before this one had the wrong shape */

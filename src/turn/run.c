@@ -50,6 +50,7 @@ void run_unref(struct run *run) {
     model_round_done(&run->model_round);
     compaction_done(&run->compaction);
     guarded_done(&run->guarded);
+    approval_done(&run->approval);
     spending_done(run);
     request_done(run);
     buf_done(&run->turns);
@@ -438,7 +439,7 @@ void run_leave_to_store(struct run *run) {
 static bool leave_waiting(struct run *run) {
     if (run->state != RUN_WAITING || !run->record.host->keeper) return false;
     if (run->admission.state == ADMISSION_WAITS ||
-        !session_unpark(run->record.engine->sessions, &run->approval.parked))
+        !session_unpark(run->record.engine->sessions, run->approval.parked))
         return false;
     run_leave_to_store(run);
     return true;
