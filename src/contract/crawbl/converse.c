@@ -36,7 +36,7 @@ struct converse {
     struct str user, workspace; /* of the token, or of the first request */
     struct engine *engine;      /* of the turn, a reference; NULL: idle */
     struct arena *arena;        /* of a request whose turn has not begun, or NULL */
-    struct crawbl_converse_request request; /* in the arena */
+    struct crawbl_converse_request *request; /* in the arena, or NULL as it is */
     struct workspace_agents_ask ask;
     struct dormant_wake *wake;   /* brings back runs that may wait for this message */
     struct elsewhere *elsewhere; /* finds one that waits for it at another replica */
@@ -260,7 +260,7 @@ static bool follow(struct converse *converse, struct journal *journal, uint64_t 
                                      .stall_ms = converse->instance->settings->stall_ms,
                                      .wire = &wire,
                                      .ctx = converse};
-    converse->shown = (struct converse_shown){0};
+    converse_shown_begin(&converse->shown);
     return stream_open(&options, &converse->stream, e);
 }
 
@@ -272,6 +272,7 @@ static bool ask_again(struct converse *converse, const struct pending_view *stay
     struct converse_view view = view_for(converse, asked ? &event : NULL);
     struct converse_shown shown = {.usages = 0};
     if (asked) converse_project(converse->call, &event, &view, &shown);
+    text_done(&shown.model);
     return asked || err_set(e, ERR_RESOURCE_EXHAUSTED, "converse: the question is too long");
 }
 
@@ -372,7 +373,7 @@ static void drop_request(struct converse *converse) {
     converse->looked_elsewhere = false;
     arena_free(converse->arena);
     converse->arena = NULL;
-    converse->request = (struct crawbl_converse_request){.message = STR_EMPTY};
+    converse->request = NULL;
 }
 
 static void refuse_turn(struct converse *converse, const struct err *why) {
@@ -385,7 +386,7 @@ static void refuse_turn(struct converse *converse, const struct err *why) {
 /* The engine is known, and waiting runs are in memory as far as they are known. */
 static void converse_start(struct converse *converse) {
     struct err e;
-    bool started = start_turn(converse, &converse->request, &e);
+    bool started = start_turn(converse, converse->request, &e);
     if (converse->wake || converse->elsewhere) return; /* on_awake(), on_elsewhere() */
     drop_request(converse);
     if (started && converse->stream) return;
@@ -420,7 +421,7 @@ static void on_missing(const struct err *failed, void *ctx) {
 static void follow_elsewhere(struct converse *converse, uint64_t run, uint64_t seq) {
     struct session_table *sessions = converse->instance->host->engine->sessions;
     drop_request(converse);
-    converse->shown = (struct converse_shown){0};
+    converse_shown_begin(&converse->shown);
     converse->follow =
         follow_new(&(struct follow_options){.loop = rpc_loop(converse->call),
                                             .directory = session_table_directory(sessions),
@@ -457,7 +458,7 @@ static void on_engine(struct engine *engine, void *ctx) {
 /* The workspace may have agents and tools of its own. */
 static void find_engine(struct converse *converse) {
     struct mcp_caller caller = {converse->user, converse->workspace,
-                                converse->request.session_id};
+                                converse->request->session_id};
     struct engine *engine = workspace_agents_find(converse->instance->workspace_agents, &caller,
                                                   &converse->ask, on_engine, converse);
     if (engine) on_engine(engine, converse);
@@ -475,15 +476,18 @@ static bool take_rate(struct converse *converse, struct err *e) {
 static void on_message(struct rpc_call *call, struct lent message, void *ctx) {
     struct converse *converse = ctx;
     struct arena *arena = arena_new(5 * lent_read(message).len + 16 * KIB);
+    struct crawbl_converse_request *request = ARENA_NEW(arena, struct crawbl_converse_request);
     struct err e;
     (void)call;
-    if (!pb_decode(&crawbl_converse_request_table, message, arena, &converse->request, &e)) {
+    assert(request);
+    if (!pb_decode(&crawbl_converse_request_table, message, arena, request, &e)) {
         arena_free(arena);
         end_call(converse, ERR_INTERNAL, err_text(&e));
         return;
     }
     converse->arena = arena;
-    if (converse_check(converse, &converse->request, &e) && take_rate(converse, &e)) {
+    converse->request = request;
+    if (converse_check(converse, request, &e) && take_rate(converse, &e)) {
         find_engine(converse);
         return;
     }
@@ -549,6 +553,7 @@ static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) 
 static void on_closed(void *ctx) {
     struct converse *converse = ctx;
     assert(!converse->stream && !converse->follow && !converse->arena);
+    text_done(&converse->shown.model);
     free(converse->trace);
     free(converse);
 }

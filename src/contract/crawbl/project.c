@@ -10,7 +10,12 @@
 
 #define ERROR_MARK STR("ERROR:")
 #define MODEL_MAX_BYTES 1024
+#define NOTED_MODEL_BYTES 255 /* of the one that a question names */
 #define TURNS_MAX 1024
+
+void converse_shown_begin(struct converse_shown *shown) {
+    *shown = (struct converse_shown){.model = shown->model};
+}
 
 /* One ConverseEvent whose only member, number `member`, is `message` of type `table`. */
 static void project_send_event(struct rpc_call *call, uint32_t member,
@@ -96,9 +101,11 @@ static int32_t tokens(int64_t count) {
 }
 
 static void note_model(struct converse_shown *shown, struct str model) {
-    size_t len = utf8_cut(model, sizeof(shown->model) - 1);
-    if (len) memcpy(shown->model, model.at, len);
-    shown->model[len] = '\0';
+    model = str_head(model, utf8_cut(model, NOTED_MODEL_BYTES));
+    shown->answered = true;
+    if (str_equal(text_str(shown->model), model)) return;
+    text_done(&shown->model);
+    shown->model = text_copy(model);
 }
 
 static void send_usage(struct rpc_call *call, const struct event *event,
@@ -168,7 +175,7 @@ static void send_question(struct rpc_call *call, const struct event *event,
     if (shown->seam.speaker_count) send_chunk(call, event->agent, STR(SEAM_TEXT));
     send_chunk(call, event->agent, event->approval.question);
     struct crawbl_turn turn = {event->agent, event->approval.question};
-    send_done(call, safe_model(str_from(shown->model)), &turn, 1);
+    send_done(call, safe_model(shown->answered ? text_str(shown->model) : STR_EMPTY), &turn, 1);
 }
 
 void converse_refuse(struct rpc_call *call, const struct err *why,

@@ -7,16 +7,21 @@
 #ifndef WEIR_CONTRACT_CRAWBL_PROJECT_H
 #define WEIR_CONTRACT_CRAWBL_PROJECT_H
 
+#include "base/text.h"
 #include "conversation/seam.h"
 #include "rpc/rpc.h"
 #include "wire/event.h"
 
-/* What the answer to one request has shown so far. Starts as all zero. */
+/* What the answer to one request has shown so far. Starts as all zero; ends with text_done(&model). */
 struct converse_shown {
     struct seam seam;
-    int32_t usages;  /* model calls of this request; this wire numbers them from 0 */
-    char model[256]; /* of the last answer, cut to fit; questions name it too */
+    int32_t usages;    /* model calls of this request; this wire numbers them from 0 */
+    bool answered;     /* a model has, this one; questions name it too */
+    struct text model; /* kept for the next request: it is mostly the same */
 };
+
+/* The answer to another request begins. */
+void converse_shown_begin(struct converse_shown *shown);
 
 struct converse_view {
     bool shows_thinking; /* for the agent that speaks */
