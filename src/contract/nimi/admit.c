@@ -401,6 +401,18 @@ bool admit_serves(const struct nimi_settings *settings, int scenario_type, struc
     return false;
 }
 
+static uint64_t at_most(uint64_t limit_ms, uint64_t total_ms) {
+    return limit_ms < total_ms ? limit_ms : total_ms;
+}
+
+void admit_clocks(const struct nimi_scenario_request_head *head,
+                  struct model_call_clocks *clocks) {
+    if (head->timeout_ms > 0)
+        clocks->total_ms = at_most((uint64_t)head->timeout_ms, ADMIT_TIMEOUT_MAX_MS);
+    clocks->first_ms = at_most(clocks->first_ms, clocks->total_ms);
+    clocks->idle_ms = at_most(clocks->idle_ms, clocks->total_ms);
+}
+
 /* --- the chain ---------------------------------------------------------------------------- */
 
 static step_fn *const chain[] = {

@@ -14,7 +14,8 @@
 #include "contract/nimi/envelope.h"
 #include "contract/nimi/nimi.h"
 
-#define ADMIT_MODEL_MAX_BYTES 1024 /* replies, events and records repeat it */
+#define ADMIT_TIMEOUT_MAX_MS 300000 /* the most a request may ask for */
+#define ADMIT_MODEL_MAX_BYTES 1024  /* replies, events and records repeat it */
 
 /* The members that all scenario requests have in common. */
 struct scenario {
@@ -64,6 +65,10 @@ MUST_CHECK bool admit_session(const struct nimi_settings *settings,
 /* Check that app_id is present and the same everywhere (step 3). */
 MUST_CHECK bool admit_app(const struct envelope *envelope, struct str app_id,
                           struct fault *fault);
+
+/* Bound the clocks by the time that the request gives. */
+void admit_clocks(const struct nimi_scenario_request_head *head,
+                  struct model_call_clocks *clocks);
 
 /* The execution modes of a scenario type, as a set of 1 << ExecutionMode. */
 unsigned admit_modes(int scenario_type);

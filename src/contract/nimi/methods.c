@@ -11,7 +11,6 @@
 #include "contract/nimi/health/health.h"
 #include "contract/nimi/health/watch.h"
 #include "contract/nimi/job/jobs.h"
-#include "contract/nimi/job/workflows.h"
 #include "contract/nimi/memory/memory.h"
 #include "contract/nimi/realtime/realtime.h"
 #include "contract/nimi/scenario/scenario.h"

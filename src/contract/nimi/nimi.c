@@ -229,20 +229,29 @@ void nimi_instance_serving(struct nimi_instance *instance) {
     embedder_start(&instance->embedder, store);
 }
 
-void nimi_instance_stopping(struct nimi_instance *instance) {
-    once_stop_all(instance);
-    realtime_leave_all(instance);
-    downloads_leave(instance);
+static void stop_workers(struct nimi_instance *instance) {
     pruner_stop(&instance->pruner);
     bank_pruner_stop(&instance->bank_pruner);
     embedder_stop(&instance->embedder);
 }
 
-void nimi_instance_leave(struct nimi_instance *instance) {
+/* Nothing that watches calls back any more. */
+static void stop_watching(struct nimi_instance *instance) {
     account_share_leave(instance);
     facts_unwatch(instance);
-    health_beat_stop(instance);
-    grant_uses_done(instance);
+    timer_stop(&instance->beat);
+    timer_stop(&instance->grant_uses);
+}
+
+void nimi_instance_stopping(struct nimi_instance *instance) {
+    once_stop_all(instance);
+    realtime_leave_all(instance);
+    downloads_leave(instance);
+    stop_workers(instance);
+}
+
+void nimi_instance_leave(struct nimi_instance *instance) {
+    stop_watching(instance);
     realtime_leave_all(instance);
     key_fetcher_leave(&instance->keys);
     workflow_work_leave_all(instance); /* first: its nodes follow jobs */
@@ -254,12 +263,7 @@ void nimi_instance_done(struct nimi_instance *instance) {
     assert(list_empty(&instance->calls) && list_empty(&instance->jobs) &&
            list_empty(&instance->shared) && list_empty(&instance->workflows) &&
            list_empty(&instance->realtime) && list_empty(&instance->downloads));
-    pruner_stop(&instance->pruner);
-    bank_pruner_stop(&instance->bank_pruner);
-    embedder_stop(&instance->embedder);
+    stop_workers(instance);
     nimi_methods_free(instance->methods);
-    account_share_leave(instance);
-    facts_unwatch(instance);
-    health_beat_stop(instance);
-    grant_uses_done(instance);
+    stop_watching(instance);
 }

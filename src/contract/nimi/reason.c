@@ -212,10 +212,14 @@ static int of_said(struct str said) {
     return by_name(said);
 }
 
-int reason_of_failure(struct str said, enum err_code code) {
+static int reason_by(struct str said, enum err_code code, const int *codes, int otherwise) {
     int reason = of_said(said);
     if (reason) return reason;
-    return by_code[code] ? by_code[code] : NIMI_AI_STREAM_BROKEN;
+    return codes[code] ? codes[code] : otherwise;
+}
+
+int reason_of_failure(struct str said, enum err_code code) {
+    return reason_by(said, code, by_code, NIMI_AI_STREAM_BROKEN);
 }
 
 /* The same for jobs; all others are the provider's fault. */
@@ -230,7 +234,5 @@ static const int job_by_code[ERR_CODE_COUNT] = {
 };
 
 int reason_of_job_failure(struct str said, enum err_code code) {
-    int reason = of_said(said);
-    if (reason) return reason;
-    return job_by_code[code] ? job_by_code[code] : NIMI_AI_PROVIDER_UNAVAILABLE;
+    return reason_by(said, code, job_by_code, NIMI_AI_PROVIDER_UNAVAILABLE);
 }

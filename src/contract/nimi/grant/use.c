@@ -172,7 +172,3 @@ static void on_uses(void *ctx) {
 void grant_uses_init(struct nimi_instance *instance) {
     timer_init(&instance->grant_uses, instance->host->loop, on_uses, instance);
 }
-
-void grant_uses_done(struct nimi_instance *instance) {
-    timer_stop(&instance->grant_uses);
-}

@@ -47,6 +47,5 @@ MUST_CHECK bool grant_use_bind(struct nimi_call *call, void *request, struct fau
 /* Of an instance: look at streams that last, and end those whose grant is over. Reading a model's
  * words (close mode A) is not interrupted: it was admitted when it began, and is bounded. */
 void grant_uses_init(struct nimi_instance *instance);
-void grant_uses_done(struct nimi_instance *instance);
 
 #endif

@@ -72,10 +72,6 @@ void health_beat_init(struct nimi_instance *instance) {
     timer_init(&instance->beat, instance->host->loop, on_beat, instance);
 }
 
-void health_beat_stop(struct nimi_instance *instance) {
-    timer_stop(&instance->beat);
-}
-
 /* --- subscribing -------------------------------------------------------------------------- */
 
 static void subscribe_to(struct nimi_call *call, struct topic *topic) {

@@ -25,6 +25,5 @@ void health_publish_provider(struct nimi_runtime *runtime, const struct nimi_pro
 
 /* An instance's part. */
 void health_beat_init(struct nimi_instance *instance);
-void health_beat_stop(struct nimi_instance *instance);
 
 #endif

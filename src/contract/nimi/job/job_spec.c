@@ -75,7 +75,7 @@ static const struct {
 static uint64_t total_ms_of(const struct nimi_submit_scenario_job_request *request) {
     int32_t asked_ms = request->head->timeout_ms;
     if (asked_ms <= 0) return types[request->scenario_type].total_ms;
-    return asked_ms < JOB_TIMEOUT_MAX_MS ? (uint64_t)asked_ms : JOB_TIMEOUT_MAX_MS;
+    return asked_ms < ADMIT_TIMEOUT_MAX_MS ? (uint64_t)asked_ms : ADMIT_TIMEOUT_MAX_MS;
 }
 
 bool job_spec_read(const struct nimi_submit_scenario_job_request *request,

@@ -10,8 +10,6 @@
 #include "contract/nimi/admit.h"
 #include "contract/nimi/prompt.h"
 
-#define JOB_TIMEOUT_MAX_MS 300000 /* the most a request may ask for */
-
 struct job_spec {
     bool is_text; /* true: `prompt` goes to a model; false: `media` to a media interface */
     struct prompt prompt;

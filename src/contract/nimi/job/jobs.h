@@ -1,4 +1,5 @@
-/* jobs: the calls about jobs (mode B): submit, get, cancel, subscribe and get artifacts.
+/* jobs: the calls about jobs and workflows (mode B): submit, get, cancel, subscribe, and get the
+ * artifacts of a job.
  *
  *     submit ─▶ admitted ─▶ its key? ─▶ begun (job_work.h) ─▶ on disk ─▶ the job
  *     others ─▶ found (run_open.h) ─▶ may the caller see it? ─▶ the job | its events | ...
@@ -9,7 +10,8 @@
  *
  * Memory   each call owns what it needs.
  * Threads  the call's loop.
- * Source   contracts/nimi.md 1.5, 3.4, 6.2, 6.4; checks.md K19, K20, K24.
+ * Source   contracts/nimi.md 1.5, 3.4, 3.5, 6.2 to 6.4; section 9 numbers 27 to 29, 42;
+ *          checks.md K19, K20, K24.
  */
 #ifndef WEIR_CONTRACT_NIMI_JOB_JOBS_H
 #define WEIR_CONTRACT_NIMI_JOB_JOBS_H
@@ -17,6 +19,7 @@
 #include "contract/nimi/job/run_open.h"
 
 nimi_begin_fn jobs_submit, jobs_get, jobs_cancel, jobs_subscribe, jobs_artifacts;
+nimi_begin_fn workflows_submit, workflows_get, workflows_cancel, workflows_subscribe;
 
 /* Private to jobs*.c: refuse a call that names no job (false), or one that there is not. */
 bool jobs_is_named(struct nimi_call *call, struct str job_id);

@@ -1,4 +1,4 @@
-#include "contract/nimi/job/workflows.h"
+#include "contract/nimi/job/jobs.h"
 
 #include "base/mem.h"
 #include "contract/nimi/job/watch.h"

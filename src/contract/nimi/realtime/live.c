@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 
-#define CHUNK_BYTES (24 * KIB) /* as upstream splits sound */
-
 /* The call that waits for its session's connection. */
 struct realtime_opening {
     struct nimi_call *call;           /* NULL: it is over */
@@ -254,16 +252,9 @@ struct provider *realtime_live_ask(struct realtime_turn *turn, struct fault *fau
 }
 
 void realtime_live_send_sound(struct realtime_turn *turn) {
-    while (turn->sound_sent < turn->sound.len) {
-        if (realtime_is_held(turn->session)) {
-            model_call_hold(turn->model, true);
-            return;
-        }
-        struct str rest = str_skip(buf_str(&turn->sound), turn->sound_sent);
-        struct str chunk = str_head(rest, CHUNK_BYTES);
-        turn->sound_sent += chunk.len;
-        turn->sounded = true;
-        realtime_publish_chunk(turn, chunk, false);
+    if (!realtime_turn_send_chunks(turn, false)) {
+        model_call_hold(turn->model, true);
+        return;
     }
     buf_clear(&turn->sound);
     turn->sound_sent = 0;

@@ -37,16 +37,21 @@ void realtime_publish_chunk(struct realtime_turn *turn, struct str chunk, bool l
                                     .audio_chunk = &audio});
 }
 
-void realtime_turn_send_sound(struct realtime_turn *turn) {
-    if (!turn->sound_whole) return;
+bool realtime_turn_send_chunks(struct realtime_turn *turn, bool whole) {
     while (turn->sound_sent < turn->sound.len) {
-        if (realtime_is_held(turn->session)) return;
+        if (realtime_is_held(turn->session)) return false;
         struct str rest = str_skip(buf_str(&turn->sound), turn->sound_sent);
         struct str chunk = str_head(rest, CHUNK_BYTES);
         turn->sound_sent += chunk.len;
-        realtime_publish_chunk(turn, chunk, chunk.len == rest.len);
+        turn->sounded = true;
+        realtime_publish_chunk(turn, chunk, whole && chunk.len == rest.len);
     }
-    realtime_turn_complete(turn);
+    return true;
+}
+
+void realtime_turn_send_sound(struct realtime_turn *turn) {
+    if (turn->sound_whole && realtime_turn_send_chunks(turn, true))
+        realtime_turn_complete(turn);
 }
 
 /* --- making it ---------------------------------------------------------------------------- */

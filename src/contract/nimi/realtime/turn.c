@@ -9,8 +9,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define TIMEOUT_MAX_MS 300000 /* the most a session may ask for, as of a scenario */
-
 /* --- events ------------------------------------------------------------------------------- */
 
 bool realtime_turn_publish(struct realtime_turn *turn,
@@ -308,20 +306,6 @@ static void turn_gather(struct realtime_turn *turn) {
     }
 }
 
-static uint64_t at_most(uint64_t limit_ms, uint64_t total_ms) {
-    return limit_ms < total_ms ? limit_ms : total_ms;
-}
-
-static void set_clocks(struct realtime_turn *turn,
-                       const struct nimi_scenario_request_head *head) {
-    struct model_call_clocks *clocks = &turn->clocks;
-    *clocks = turn->session->instance->settings->text;
-    if (head->timeout_ms > 0)
-        clocks->total_ms = at_most((uint64_t)head->timeout_ms, TIMEOUT_MAX_MS);
-    clocks->first_ms = at_most(clocks->first_ms, clocks->total_ms);
-    clocks->idle_ms = at_most(clocks->idle_ms, clocks->total_ms);
-}
-
 bool realtime_admit(const struct realtime_session *session, struct arena *arena,
                     struct nimi_scenario_request_head *ret_head, struct admission *ret,
                     struct fault *fault) {
@@ -337,7 +321,8 @@ static bool turn_admit(struct realtime_turn *turn, struct fault *fault) {
     struct nimi_scenario_request_head head;
     if (!realtime_admit(turn->session, turn->arena, &head, &turn->admission, fault))
         return false;
-    set_clocks(turn, &head);
+    turn->clocks = turn->session->instance->settings->text;
+    admit_clocks(&head, &turn->clocks);
     return true;
 }
 

@@ -64,6 +64,10 @@ void realtime_turn_speech_drop(struct realtime_turn *turn, struct str why);
 /* Make the answer into sound. The turn ends when it was sent. */
 void realtime_turn_speak(struct realtime_turn *turn);
 
+/* Publish the sound there is, in chunks, the last of which ends it if it is `whole`. False: the
+ * reader lags. */
+bool realtime_turn_send_chunks(struct realtime_turn *turn, bool whole);
+
 /* Send what the reader has room for. Harmless while there is nothing to send. */
 void realtime_turn_send_sound(struct realtime_turn *turn);
 

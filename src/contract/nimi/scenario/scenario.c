@@ -6,8 +6,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define TIMEOUT_MAX_MS 300000 /* the most a request may ask for */
-
 /* Types served by a stream or a unary call; the others are jobs. */
 static const struct scenario_kind *const kinds[] = {
     [NIMI_SCENARIO_TYPE_TEXT_GENERATE] = &scenario_text,
@@ -260,18 +258,11 @@ static const struct nimi_work events = {.drained = scenario_on_drained,
 
 /* --- a request ---------------------------------------------------------------------------- */
 
-static uint64_t at_most(uint64_t limit_ms, uint64_t total_ms) {
-    return limit_ms < total_ms ? limit_ms : total_ms;
-}
-
 static void set_clocks(struct work *work, const struct nimi_scenario_request_head *head) {
     const char *settings = (const char *)work->call->instance->settings;
     struct model_call_clocks *clocks = &work->clocks;
     memcpy(clocks, settings + work->kind->clocks_at, sizeof(*clocks));
-    if (head->timeout_ms > 0)
-        clocks->total_ms = at_most((uint64_t)head->timeout_ms, TIMEOUT_MAX_MS);
-    clocks->first_ms = at_most(clocks->first_ms, clocks->total_ms);
-    clocks->idle_ms = at_most(clocks->idle_ms, clocks->total_ms);
+    admit_clocks(head, clocks);
     if (is_unary(work)) clocks->first_ms = clocks->idle_ms = clocks->total_ms;
 }
 
