@@ -104,32 +104,14 @@ static void write_capabilities(struct json_writer *w, bool webhooks) {
 
 /* --- what a caller must bring --------------------------------------------------------------- */
 
+/* 0.3 has the members type and scheme, and `security`; 1.0 has the others. */
 static void write_security(struct json_writer *w) {
-    json_member_object(w, "securitySchemes");
-    json_member_object(w, "bearer");
-    json_member_str(w, "type", STR("http")); /* 0.3 */
-    json_member_str(w, "scheme", STR("bearer"));
-    json_member_object(w, "httpAuthSecurityScheme"); /* 1.0 */
-    json_member_str(w, "scheme", STR("bearer"));
-    json_close(w);
-    json_close(w);
-    json_close(w);
-    json_member_array(w, "security");
-    json_open_object(w);
-    json_member_array(w, "bearer");
-    json_close(w);
-    json_close(w);
-    json_close(w);
-    json_member_array(w, "securityRequirements");
-    json_open_object(w);
-    json_member_object(w, "schemes");
-    json_member_object(w, "bearer");
-    json_member_array(w, "list");
-    json_close(w);
-    json_close(w);
-    json_close(w);
-    json_close(w);
-    json_close(w);
+    json_member_raw(w, "securitySchemes",
+                    STR("{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\","
+                        "\"httpAuthSecurityScheme\":{\"scheme\":\"bearer\"}}}"));
+    json_member_raw(w, "security", STR("[{\"bearer\":[]}]"));
+    json_member_raw(w, "securityRequirements",
+                    STR("[{\"schemes\":{\"bearer\":{\"list\":[]}}}]"));
 }
 
 /* --- the card ----------------------------------------------------------------------------- */

@@ -45,16 +45,20 @@ static void note_usage(struct completion *completion, const struct event_usage *
     add_details(&sums->thoughts, more->thoughts);
 }
 
+void completion_write_call(const struct event *event, struct json_writer *json) {
+    json_member_str(json, "id", event->tool_call.call_id);
+    json_member_str(json, "type", STR("function"));
+    json_member_object(json, "function");
+    json_member_str(json, "name", event->tool_call.tool);
+    json_member_str(json, "arguments", event->tool_call.args);
+    json_close(json);
+}
+
 static void note_call(struct completion *completion, const struct event *event) {
     struct json_writer json = json_writer(&completion->calls);
     if (completion->call_count++) buf_append_byte(&completion->calls, ',');
     json_open_object(&json);
-    json_member_str(&json, "id", event->tool_call.call_id);
-    json_member_str(&json, "type", STR("function"));
-    json_member_object(&json, "function");
-    json_member_str(&json, "name", event->tool_call.tool);
-    json_member_str(&json, "arguments", event->tool_call.args);
-    json_close(&json);
+    completion_write_call(event, &json);
     json_close(&json);
 }
 

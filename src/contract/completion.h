@@ -55,6 +55,9 @@ bool completion_is_filtered(const struct event *last);
 /* Then: what the caller is told. Of a model that said something, its words. */
 struct str completion_refusal(const struct event *last);
 
+/* The members of a call, as Chat has them. `event` is an EVENT_TOOL_CALL. */
+void completion_write_call(const struct event *event, struct json_writer *json);
+
 /* Whether the sums of usage are complete. */
 bool completion_knows_usage(const struct completion *completion);
 

@@ -76,13 +76,20 @@ static bool guest_is_shut(struct route_call *call, const struct guest *guest,
     return true;
 }
 
-bool guest_find(struct route_call *call, const struct guest *guest, struct contract_caller *ret,
-                struct route_failure *ret_failure) {
+static bool guest_admit(struct route_call *call, const struct guest *guest,
+                        struct contract_caller *ret, struct route_failure *ret_failure) {
     struct str key = STR_EMPTY;
     if (guest_is_shut(call, guest, ret_failure)) return false;
     if (guest->settings->takes_api_key) key = lent_read(route_header(call, STR("x-api-key")));
     return key.len ? contract_caller_of(call, &guest->callers, key, ret, ret_failure)
                    : contract_caller_find(call, &guest->callers, ret, ret_failure);
+}
+
+static bool guest_find(struct route_call *call, const struct guest *guest,
+                       struct contract_caller *ret, struct route_failure *ret_failure) {
+    bool found = guest_admit(call, guest, ret, ret_failure);
+    if (!found && guest->refused) guest->refused(guest, ret_failure);
+    return found;
 }
 
 static enum route_entry guest_guard(struct route_call *call, const struct route *row, void *ctx,

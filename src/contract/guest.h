@@ -43,6 +43,8 @@ struct guest {
     struct contract_callers callers;
     struct http_turn_site site;
     bool loaded, stopping;
+    /* Shape the refusal of a caller as this contract words it. NULL: it stays as it is. */
+    void (*refused)(const struct guest *guest, struct route_failure *failure);
 };
 
 void guest_init(struct guest *guest, const struct contract_loop *loop,
@@ -55,10 +57,6 @@ void guest_use(void *guest, const void *settings);
 void guest_serving(void *guest);
 void guest_stopping(void *guest);
 void guest_cut(void *guest);
-
-/* Who calls, for a guard. False: *ret_failure says why the call is refused. */
-MUST_CHECK bool guest_find(struct route_call *call, const struct guest *guest,
-                           struct contract_caller *ret, struct route_failure *ret_failure);
 
 /* A table of guarded routes, whose ctx is the guest. */
 void guest_table(struct guest *guest, const struct route *rows, size_t count,

@@ -21,7 +21,7 @@ struct run_summary {
     enum event_kind last_kind;
     bool interrupted; /* ended because its process died */
     struct buf names; /* owns the text below */
-    struct str workspace, user, session, agent, text, contract, model;
+    struct str workspace, user, session, agent, text, contract;
     struct event_usage usage; /* sums; an unknown count stays unknown */
 };
 

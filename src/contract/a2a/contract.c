@@ -25,7 +25,6 @@ static bool a2a_read(const struct contract_source *from, void **ret, struct err 
     *settings = (struct a2a_settings){
         .guest = guest_settings_of(from, guest_options(config, &a2a_rows)),
         .card = card,
-        .webhooks = card.webhooks,
         .webhook_reach = reach_of(config),
     };
     *ret = settings;
@@ -78,7 +77,7 @@ static void *a2a_init(const struct contract_loop *loop, const void *settings, vo
 static void a2a_serving(void *ctx) {
     struct a2a_instance *instance = ctx;
     guest_serving(&instance->guest);
-    if (!a2a_settings(instance)->webhooks) return;
+    if (!a2a_settings(instance)->card.webhooks) return;
     if (instance->shared)
         shared_webhooks_serve(instance->shared, &instance->place);
     else

@@ -30,7 +30,6 @@
 struct a2a_settings {
     struct guest_settings guest; /* first: the guest reads it */
     struct agent_card_settings card;
-    bool webhooks; /* clients may name them */
     enum http_reach webhook_reach;
 };
 

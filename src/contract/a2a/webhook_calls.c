@@ -38,7 +38,7 @@ static struct webhook_put put_of(struct a2a_call *call, uint64_t run, struct str
 
 static bool may_be_called(struct a2a_call *call) {
     const struct a2a_settings *settings = a2a_settings(call->instance);
-    if (!settings->webhooks) return refuse_unsupported(call);
+    if (!settings->card.webhooks) return refuse_unsupported(call);
     return http_url_is_in_reach(settings->webhook_reach, call->request.webhook.url) ||
            refuse_place(call);
 }
@@ -276,7 +276,7 @@ static void with_task(struct a2a_call *call) {
 
 bool a2a_refuse_webhooks(struct a2a_call *call) {
     bool is_one = call->operation >= A2A_WEBHOOK_PUT && call->operation <= A2A_WEBHOOK_DELETE;
-    return is_one && !a2a_settings(call->instance)->webhooks && !refuse_unsupported(call);
+    return is_one && !a2a_settings(call->instance)->card.webhooks && !refuse_unsupported(call);
 }
 
 static void find_task(struct a2a_call *call) {

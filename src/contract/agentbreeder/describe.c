@@ -130,10 +130,7 @@ static void write_json_content(struct json_writer *json, const char *schema) {
 
 /* No schema: some readers would apply it to the whole text, others to each event. */
 static void write_stream_content(struct json_writer *json) {
-    json_member_object(json, "content");
-    json_member_object(json, "text/event-stream");
-    json_close(json);
-    json_close(json);
+    json_member_raw(json, "content", STR("{\"text/event-stream\":{}}"));
 }
 
 static void write_success(struct json_writer *json, const struct about *about, bool has_body) {
@@ -244,10 +241,8 @@ static void write_operation(struct json_writer *json, const struct route *row, b
         json_close(json);
     }
     write_responses(json, row, about, !as_head);
-    if (row->door == ROUTE_OPEN) {
-        json_member_array(json, "security"); /* an empty list: no token needed */
-        json_close(json);
-    }
+    if (row->door == ROUTE_OPEN) /* an empty list: no token needed */
+        json_member_raw(json, "security", STR("[]"));
     json_close(json);
 }
 
@@ -289,35 +284,18 @@ static void write_info(struct json_writer *json) {
     json_close(json);
 }
 
-/* Required if the agent has a token; without one every caller is admitted. */
-static void write_security(struct json_writer *json) {
-    json_member_array(json, "security");
-    json_open_object(json);
-    json_member_array(json, "bearerAuth");
-    json_close(json);
-    json_close(json);
-    json_close(json);
-}
-
-static void write_scheme(struct json_writer *json) {
-    json_member_object(json, "securitySchemes");
-    json_member_object(json, "bearerAuth");
-    describe_write_text(json, "type", "http");
-    describe_write_text(json, "scheme", "bearer");
-    describe_write_text(json, "bearerFormat", "opaque");
-    json_close(json);
-    json_close(json);
-}
-
 void describe_openapi(const struct route_table *table, struct buf *out) {
     struct json_writer json = json_writer(out);
     json_open_object(&json);
     describe_write_text(&json, "openapi", "3.1.0");
     write_info(&json);
-    write_security(&json);
+    /* Required if the agent has a token; without one every caller is admitted. */
+    json_member_raw(&json, "security", STR("[{\"bearerAuth\":[]}]"));
     write_paths(&json, table);
     json_member_object(&json, "components");
-    write_scheme(&json);
+    json_member_raw(&json, "securitySchemes",
+                    STR("{\"bearerAuth\":{\"type\":\"http\",\"scheme\":\"bearer\","
+                        "\"bearerFormat\":\"opaque\"}}"));
     schema_write(&json);
     json_close(&json);
     json_close(&json);

@@ -157,12 +157,7 @@ static void put_call(struct api_turn *turn, const struct event *event, struct bu
     json_member_array(&json, "tool_calls");
     json_open_object(&json);
     json_member_u64(&json, "index", turn->completion.call_count - 1);
-    json_member_str(&json, "id", event->tool_call.call_id);
-    json_member_str(&json, "type", STR("function"));
-    json_member_object(&json, "function");
-    json_member_str(&json, "name", event->tool_call.tool);
-    json_member_str(&json, "arguments", event->tool_call.args);
-    json_close(&json);
+    completion_write_call(event, &json);
     json_close(&json);
     json_close(&json);
     json_close(&json);
@@ -358,6 +353,6 @@ static const struct guest_form chat_form = {.contract = STR_INIT(OPENAI_CONTRACT
 
 void openai_chat(struct route_call *call, void *ctx) {
     struct contract_caller caller;
-    if (!openai_enter(call, ctx, &caller)) return;
+    if (!guest_enter(call, ctx, &caller)) return;
     guest_turn_serve(&api_turn_new()->base, call, ctx, &chat_form, &caller);
 }

@@ -33,6 +33,15 @@ static bool openai_read(const struct contract_source *from, void **ret, struct e
     return true;
 }
 
+/* --- who may enter ------------------------------------------------------------------------ */
+
+/* A wrong token is 401 here, for which the official libraries have AuthenticationError. */
+static void openai_refused(const struct guest *guest, struct route_failure *failure) {
+    const struct contract_callers *callers = &guest->callers;
+    if (failure->status == 403 && callers->secured(callers->ctx)) failure->status = 401;
+    if (failure->status == 401) failure->code = STR("invalid_api_key");
+}
+
 /* --- an instance -------------------------------------------------------------------------- */
 
 static void *openai_init(const struct contract_loop *loop, const void *settings, void *state) {
@@ -41,33 +50,6 @@ static void *openai_init(const struct contract_loop *loop, const void *settings,
     guest_init(&instance->guest, loop, settings);
     instance->started_unix_s = clock_unix_ms() / 1000;
     return instance;
-}
-
-/* --- who may enter ------------------------------------------------------------------------ */
-
-static bool openai_find(struct route_call *call, const struct openai_instance *instance,
-                        struct contract_caller *ret, struct route_failure *ret_failure) {
-    const struct contract_callers *callers = &instance->guest.callers;
-    if (guest_find(call, &instance->guest, ret, ret_failure)) return true;
-    if (ret_failure->status == 403 && callers->secured(callers->ctx)) ret_failure->status = 401;
-    if (ret_failure->status == 401) ret_failure->code = STR("invalid_api_key");
-    return false;
-}
-
-static enum route_entry openai_guard(struct route_call *call, const struct route *row,
-                                     void *ctx, struct route_failure *ret) {
-    struct contract_caller caller;
-    (void)row;
-    if (!openai_find(call, ctx, &caller, ret)) return ENTRY_REFUSED;
-    return caller.proved ? ENTRY_PROVED : ENTRY_TRUSTED;
-}
-
-bool openai_enter(struct route_call *call, const struct openai_instance *instance,
-                  struct contract_caller *ret) {
-    struct route_failure failure;
-    if (openai_find(call, instance, ret, &failure)) return true;
-    route_fail(call, &failure);
-    return false;
 }
 
 /* --- routes ------------------------------------------------------------------------------- */
@@ -89,8 +71,8 @@ static const struct route rows[] = {
 
 void openai_table(void *ctx, struct route_table *ret) {
     struct openai_instance *instance = ctx;
+    instance->guest.refused = openai_refused;
     guest_table(&instance->guest, rows, ARRAY_LEN(rows), api_error_failure_body, ret);
-    ret->guard = openai_guard;
     ret->rated = api_error_rated;
 }
 

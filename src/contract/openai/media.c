@@ -194,7 +194,7 @@ static void media_serve(struct route_call *call, struct openai_instance *instanc
     struct contract_caller caller;
     struct err e;
     struct str body;
-    if (!openai_enter(call, instance, &caller)) return;
+    if (!guest_enter(call, &instance->guest, &caller)) return;
     struct media_answer *answer = MEM_NEW(struct media_answer);
     answer->call = call;
     answer->arena = arena_new(MEDIA_ARENA_MAX_BYTES);

@@ -43,11 +43,6 @@ static inline void openai_member(struct json_writer *json, const char *key, bool
 
 void openai_table(void *instance, struct route_table *ret);
 
-/* Who calls; asked again when the body has come. A wrong token is 401 here, for which the
- * official libraries have AuthenticationError. False: the call has been refused. */
-MUST_CHECK bool openai_enter(struct route_call *call, const struct openai_instance *instance,
-                             struct contract_caller *ret);
-
 /* models.c */
 route_fn openai_list_models, openai_get_model;
 

@@ -340,6 +340,6 @@ static const struct guest_form responses_form = {.contract = STR_INIT(OPENAI_CON
 
 void openai_create_response(struct route_call *call, void *ctx) {
     struct contract_caller caller;
-    if (!openai_enter(call, ctx, &caller)) return;
+    if (!guest_enter(call, ctx, &caller)) return;
     guest_turn_serve(&responding_new()->base, call, ctx, &responses_form, &caller);
 }

@@ -321,7 +321,7 @@ static void serve(struct route_call *call, struct openai_instance *instance,
                   enum responding_wish wish) {
     struct contract_caller caller;
     struct err e;
-    if (!openai_enter(call, instance, &caller)) return;
+    if (!guest_enter(call, &instance->guest, &caller)) return;
     struct api_turn *turn = responding_new();
     struct responding *own = responding_of(turn);
     guest_turn_init(&turn->base, call, &instance->guest, &stored_form);
