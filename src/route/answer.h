@@ -76,6 +76,10 @@ void answer_empty(struct route_call *call, int status);
 /* route_refuse() when memory was refused (mem_check): 503, and when to try again. */
 void answer_overloaded(struct route_call *call, const struct err *why);
 
+static inline struct str answer_header(const struct route_call *call, struct str name) {
+    return lent_read(route_header(call, name));
+}
+
 /* For sites, on any call: */
 void answer_say_stopping(struct route_call *call);
 void answer_cut(struct route_call *call);

@@ -112,10 +112,6 @@ static const struct page_rules *rules_of(const struct route_call *call) {
     return call->site->pages ? call->site->pages : &strictest;
 }
 
-static struct str header(const struct route_call *call, struct str name) {
-    return lent_read(route_header(call, name));
-}
-
 static bool refuse_host(struct route_call *call, const struct page_question *asked) {
     bool ours = asked->host.len == 0 || str_equal(asked->host, asked->authority);
     struct str host = quoted(ours ? asked->authority : asked->host);
@@ -147,9 +143,9 @@ static bool table_lists(const struct route_call *call, struct str origin) {
 /* A person follows a link or opens a bookmark: the browser shows the answer in a window of its own,
  * and the page with the link cannot read it. A frame is not a visit. */
 static bool is_visit(const struct route_call *call, const struct route *row) {
-    return (row->needs & ROUTE_VISIT) && !header(call, STR("origin")).at &&
-           str_equal(header(call, STR("sec-fetch-mode")), STR("navigate")) &&
-           str_equal(header(call, STR("sec-fetch-dest")), STR("document"));
+    return (row->needs & ROUTE_VISIT) && !answer_header(call, STR("origin")).at &&
+           str_equal(answer_header(call, STR("sec-fetch-mode")), STR("navigate")) &&
+           str_equal(answer_header(call, STR("sec-fetch-dest")), STR("document"));
 }
 
 /* row  NULL: a preflight */
@@ -158,9 +154,9 @@ static bool check_page(struct route_call *call, const struct route *row) {
     struct page_question asked = {
         .reach = exchange_reach(exchange),
         .authority = exchange_authority(exchange),
-        .host = header(call, STR("host")),
-        .origin = header(call, STR("origin")),
-        .site = header(call, STR("sec-fetch-site")),
+        .host = answer_header(call, STR("host")),
+        .origin = answer_header(call, STR("origin")),
+        .site = answer_header(call, STR("sec-fetch-site")),
     };
     if (table_lists(call, asked.origin)) asked.origin.at = asked.site.at = NULL;
     if (row && is_visit(call, row)) asked.site.at = NULL;
@@ -173,14 +169,14 @@ static bool check_page(struct route_call *call, const struct route *row) {
 }
 
 static bool is_listed(const struct route_call *call) {
-    struct str origin = header(call, STR("origin"));
+    struct str origin = answer_header(call, STR("origin"));
     return origin.at && (page_is_listed(rules_of(call), origin) || table_lists(call, origin));
 }
 
 /* The fields that let a browser show an answer to a page of another origin. */
 static void add_cors(struct route_call *call) {
     if (!is_listed(call)) return;
-    route_field(call, STR("access-control-allow-origin"), header(call, STR("origin")));
+    route_field(call, STR("access-control-allow-origin"), answer_header(call, STR("origin")));
     route_field(call, STR("access-control-expose-headers"), STR("*"));
     if (call->table->lists_origin)
         route_field(call, STR("access-control-allow-credentials"), STR("true"));
@@ -191,10 +187,10 @@ static void add_cors(struct route_call *call) {
 
 /* A preflight: a browser asks, without a token, whether a page may send its request. */
 static void answer_preflight(struct route_call *call, struct str methods) {
-    struct str headers = header(call, STR("access-control-request-headers"));
+    struct str headers = answer_header(call, STR("access-control-request-headers"));
     route_field(call, STR("access-control-allow-methods"), methods);
     if (headers.len) route_field(call, STR("access-control-allow-headers"), headers);
-    if (header(call, STR("access-control-request-private-network")).at)
+    if (answer_header(call, STR("access-control-request-private-network")).at)
         route_field(call, STR("access-control-allow-private-network"), STR("true"));
     route_field(call, STR("access-control-max-age"), PREFLIGHT_KEPT_S);
     answer_empty(call, 204);
@@ -202,8 +198,8 @@ static void answer_preflight(struct route_call *call, struct str methods) {
 
 static bool is_preflight(const struct route_call *call) {
     return str_equal(exchange_method(call->exchange), STR("OPTIONS")) &&
-           header(call, STR("origin")).at &&
-           header(call, STR("access-control-request-method")).at;
+           answer_header(call, STR("origin")).at &&
+           answer_header(call, STR("access-control-request-method")).at;
 }
 
 static bool answers(const struct route *row, struct str method) {

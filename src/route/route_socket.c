@@ -130,10 +130,6 @@ static const struct route_watch watch = {
     .received = on_received,
 };
 
-static struct str route_socket_header(const struct route_call *call, struct str name) {
-    return lent_read(route_header(call, name));
-}
-
 /* RFC 6455 4.2.1 and 4.4. */
 static bool check_opening(struct route_call *call) {
     if (!route_wants_upgrade(call, STR("websocket"))) {
@@ -143,12 +139,12 @@ static bool check_opening(struct route_call *call) {
                      "this is a WebSocket; connect to it with one");
         return false;
     }
-    if (!str_equal(route_socket_header(call, STR("sec-websocket-version")), STR("13"))) {
+    if (!str_equal(answer_header(call, STR("sec-websocket-version")), STR("13"))) {
         route_field(call, STR("sec-websocket-version"), STR("13"));
         route_refuse(call, 426, STR("UPGRADE_REQUIRED"), "Sec-WebSocket-Version must be 13");
         return false;
     }
-    if (!websocket_key_ok(route_socket_header(call, STR("sec-websocket-key")))) {
+    if (!websocket_key_ok(answer_header(call, STR("sec-websocket-key")))) {
         route_refuse(call, 400, STR("INVALID_INPUT"),
                      "Sec-WebSocket-Key must be 16 bytes in base64");
         return false;
@@ -176,7 +172,7 @@ struct route_socket *route_socket_accept(struct route_call *call,
     socket->code = ROUTE_SOCKET_LOST;
     socket->reader = websocket_new(WEBSOCKET_SERVER, options->message_max_bytes,
                                    route_socket_on_message, socket);
-    websocket_accept(route_socket_header(call, STR("sec-websocket-key")), accept);
+    websocket_accept(answer_header(call, STR("sec-websocket-key")), accept);
     route_field(call, STR("sec-websocket-accept"), str_of(accept, sizeof(accept)));
     route_watch(call, &watch, socket);
     route_upgrade(call, STR("websocket"));

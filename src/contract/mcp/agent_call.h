@@ -68,11 +68,6 @@ struct directory *agent_call_directory(const struct agent_call *agent_call);
 /* agent_start.c: begin a turn, or answer the run that waits. */
 void agent_call_begin(struct agent_call *agent_call);
 
-/* arguments.c: read the arguments of the tool. They are kept in the call's arena.
- * errors  ERR_INVALID_ARGUMENT for the model to read */
-MUST_CHECK bool agent_call_read(struct json arguments, struct arena *arena,
-                                struct agent_call *ret, struct err *e);
-
 /* agent_result.c: append a CallToolResult. */
 void agent_result_done(const struct agent_call *agent_call, const struct event *event,
                        struct buf *out);

@@ -96,32 +96,44 @@ static enum pending_found check_verdict(const struct pending_question *asked, vo
                                                                   : PENDING_REFUSED;
 }
 
+/* One answer; one to a run that is not in memory is kept until the run is back. */
+struct answering {
+    struct api_request request;
+    struct api_instance *instance;
+    struct late late;
+    uint64_t run, seq;
+    char *body; /* while it is kept */
+    size_t body_len;
+    struct dormant_wake *wake;
+};
+
 /* Whether the run asks about a call, and not a plain question. */
-static bool asks_for_call(struct api_instance *instance, uint64_t run) {
+static bool asks_for_call(const struct answering *answering) {
     struct pending_view view;
     struct arena *arena = arena_new(APPROVAL_TEXT_MAX_BYTES);
-    bool guards = api_waiting(instance, run, arena, &view) && view.asked.guards.len > 0;
+    bool guards = api_waiting(answering->instance, answering->run, arena, &view) &&
+                  view.asked.guards.len > 0;
     arena_free(arena);
     return guards;
 }
 
-static enum pending_found give_verdict(struct api_instance *instance,
-                                       const struct live_view *view, uint64_t run, uint64_t seq,
-                                       struct verdict *verdict) {
+static enum pending_found give_verdict(const struct answering *answering,
+                                       const struct live_view *view, struct verdict *verdict) {
     struct pending_answered answered;
     struct buf words;
     buf_init(&words, APPROVAL_BODY_MAX_BYTES);
     enum pending_found found = PENDING_REFUSED;
     err_set(&verdict->why, ERR_TOO_LARGE, "the answer is too long");
-    if (write_words(verdict, asks_for_call(instance, run), &words)) {
+    if (write_words(verdict, asks_for_call(answering), &words)) {
         const struct pending_answer answer = {
             .name = {view->workspace, view->user, view->session},
-            .run = run,
-            .seq = seq,
+            .run = answering->run,
+            .seq = answering->seq,
             .text = buf_str(&words),
             .check = check_verdict,
             .check_ctx = verdict};
-        found = session_settle(instance->sessions, &answer, &answered, &verdict->why);
+        found =
+            session_settle(answering->instance->sessions, &answer, &answered, &verdict->why);
     }
     if (found == PENDING_TAKEN) journal_unref(answered.journal);
     buf_done(&words);
@@ -129,32 +141,51 @@ static enum pending_found give_verdict(struct api_instance *instance,
 }
 
 /* It does not wait: look for the earlier answer. */
-static void look_back(struct api_request *request, struct api_instance *instance,
-                      const struct late *late, uint64_t run, uint64_t seq,
-                      const struct verdict *verdict) {
+static void look_back(struct answering *answering, const struct verdict *verdict) {
     struct buf decision, words;
     buf_init(&decision, APPROVAL_BODY_MAX_BYTES);
     buf_init(&words, APPROVAL_BODY_MAX_BYTES);
     write_words(verdict, true, &decision);
     write_words(verdict, false, &words);
     approval_look_up(
-        request->call, instance, &request->caller, late, run, seq,
+        answering->request.call, answering->instance, &answering->request.caller,
+        &answering->late, answering->run, answering->seq,
         &(struct approval_words){buf_str(&decision), buf_str(&words),
                                  verdict->decides && verdict->kind == DECISION_EDIT});
     buf_done(&decision);
     buf_done(&words);
 }
 
-/* An answer to a run that is not in memory, kept until the run is back. */
-struct answering {
-    struct api_request request;
-    struct api_instance *instance;
-    struct late late;
-    uint64_t run, seq;
-    char *body;
-    size_t body_len;
-    struct dormant_wake *wake;
-};
+static enum pending_found give_if_live(const struct answering *answering,
+                                       struct verdict *verdict) {
+    struct live_view view;
+    enum pending_found found = PENDING_NONE;
+    if (!directory_find(answering->instance->directory, answering->run, &view)) return found;
+    if (api_may_see(&answering->request.caller, view.workspace, view.user))
+        found = give_verdict(answering, &view, verdict);
+    live_view_done(&view);
+    return found;
+}
+
+static void report_found(enum pending_found found, struct answering *answering,
+                         const struct verdict *verdict) {
+    switch (found) {
+    case PENDING_TAKEN:
+        approval_report_taken(answering->request.call, answering->run, answering->seq,
+                              STR("running"));
+        break;
+    case PENDING_REFUSED:
+    case PENDING_UNDECIDED:
+        api_request_refuse(&answering->request, 422, "%s", verdict->why.text);
+        break;
+    case PENDING_SEVERAL:
+    case PENDING_CLAIMED:
+    case PENDING_ASLEEP: /* asleep again already; the next request wakes it */
+    case PENDING_NONE: look_back(answering, verdict); break;
+    }
+}
+
+/* --- a run that is not in memory ---------------------------------------------------------- */
 
 static void answering_over(void *ctx) {
     struct answering *answering = ctx;
@@ -167,93 +198,59 @@ static void answering_over(void *ctx) {
 static const struct route_watch answering_watch = {.left = answering_over,
                                                    .closed = answering_over};
 
-static enum pending_found give_if_live(struct api_request *request,
-                                       struct api_instance *instance, uint64_t run,
-                                       uint64_t seq, struct verdict *verdict) {
-    struct live_view view;
-    enum pending_found found = PENDING_NONE;
-    if (!directory_find(instance->directory, run, &view)) return found;
-    if (api_may_see(&request->caller, view.workspace, view.user))
-        found = give_verdict(instance, &view, run, seq, verdict);
-    live_view_done(&view);
-    return found;
-}
-
-static void report_found(enum pending_found found, struct api_request *request,
-                         struct api_instance *instance, const struct late *late, uint64_t run,
-                         uint64_t seq, const struct verdict *verdict) {
-    switch (found) {
-    case PENDING_TAKEN: approval_report_taken(request->call, run, seq, STR("running")); break;
-    case PENDING_REFUSED:
-    case PENDING_UNDECIDED: api_request_refuse(request, 422, "%s", verdict->why.text); break;
-    case PENDING_SEVERAL:
-    case PENDING_CLAIMED:
-    case PENDING_ASLEEP: /* asleep again already; the next request wakes it */
-    case PENDING_NONE: look_back(request, instance, late, run, seq, verdict); break;
-    }
-}
-
 static void on_answering_awake(const struct err *failed, void *ctx) {
     struct answering *answering = ctx;
-    struct api_request *request = &answering->request;
+    struct route_call *call = answering->request.call;
     struct verdict verdict;
     answering->wake = NULL;
     if (failed) {
-        route_refuse(request->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+        route_refuse(call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
         return;
     }
-    route_watch(request->call, NULL, NULL);
+    route_watch(call, NULL, NULL);
     struct str body = str_of(answering->body, answering->body_len);
-    if (take_verdict(request, lent_of(body), &verdict)) {
-        enum pending_found found = give_if_live(request, answering->instance, answering->run,
-                                                answering->seq, &verdict);
-        report_found(found, request, answering->instance, &answering->late, answering->run,
-                     answering->seq, &verdict);
-    }
+    if (take_verdict(&answering->request, lent_of(body), &verdict))
+        report_found(give_if_live(answering, &verdict), answering, &verdict);
     answering_over(answering);
 }
 
 /* True: the request waits until its run is back in memory. */
-static bool answer_awake(struct api_request *request, struct api_instance *instance,
-                         const struct late *late, uint64_t run, uint64_t seq) {
-    const struct dormant_filter sleeper = {.run = run};
+static bool answer_awake(const struct answering *from) {
+    const struct dormant_filter sleeper = {.run = from->run};
     struct answering *answering = MEM_NEW(struct answering);
-    struct str body = lent_read(route_body(request->call));
-    *answering = (struct answering){
-        .request = *request, .instance = instance, .late = *late, .run = run, .seq = seq};
-    answering->wake = dormant_wake_start(instance->directory, &sleeper, 1, instance->loop,
-                                         on_answering_awake, answering);
+    struct str body = lent_read(route_body(from->request.call));
+    *answering = *from;
+    answering->wake = dormant_wake_start(from->instance->directory, &sleeper, 1,
+                                         from->instance->loop, on_answering_awake, answering);
     if (!answering->wake) {
         free(answering);
         return false;
     }
     answering->body = str_dup(body);
     answering->body_len = body.len;
-    route_watch(request->call, &answering_watch, answering);
+    route_watch(from->request.call, &answering_watch, answering);
     return true;
 }
 
+/* --- the route ---------------------------------------------------------------------------- */
+
 /* True: the request has been handled. */
-static bool answer(struct api_request *request, struct api_instance *instance,
-                   const struct late *late, uint64_t run, uint64_t seq) {
+static bool answer(struct answering *answering) {
     struct verdict verdict;
-    if (!take_verdict(request, route_body(request->call), &verdict)) return true;
-    enum pending_found found = give_if_live(request, instance, run, seq, &verdict);
+    if (!take_verdict(&answering->request, route_body(answering->request.call), &verdict))
+        return true;
+    enum pending_found found = give_if_live(answering, &verdict);
     bool missed = found == PENDING_NONE || found == PENDING_ASLEEP;
-    if (missed && answer_awake(request, instance, late, run, seq)) return false;
-    if (missed) found = give_if_live(request, instance, run, seq, &verdict);
-    report_found(found, request, instance, late, run, seq, &verdict);
+    if (missed && answer_awake(answering)) return false;
+    if (missed) found = give_if_live(answering, &verdict);
+    report_found(found, answering, &verdict);
     return true;
 }
 
 void api_answer_approval(struct route_call *call, void *ctx) {
-    struct api_instance *instance = ctx;
-    struct api_request request;
-    uint64_t run, seq;
-    if (!api_request_begin(&request, call, instance, NULL)) return;
-    struct late late;
-    late_begin(&late);
-    bool done =
-        !approval_take_id(call, &run, &seq) || answer(&request, instance, &late, run, seq);
-    if (done) arena_free(request.arena);
+    struct answering answering = {.instance = ctx};
+    if (!api_request_begin(&answering.request, call, ctx, NULL)) return;
+    late_begin(&answering.late);
+    bool done = !approval_take_id(call, &answering.run, &answering.seq) || answer(&answering);
+    if (done) arena_free(answering.request.arena);
 }
