@@ -2,6 +2,7 @@
 
 #include "contract/http_key.h"
 #include "server/exchange_trace.h"
+#include "session/decision.h"
 #include "session/directory.h"
 
 #include <stdlib.h>
@@ -392,6 +393,11 @@ bool http_turn_settle(struct http_turn *turn, struct pending_answer *answer, uin
     case PENDING_CLAIMED: look_up(turn); break;
     }
     return true;
+}
+
+enum pending_found http_turn_check_words(const struct pending_question *asked, void *ctx) {
+    const struct http_turn_words *words = ctx;
+    return decision_settles(asked, words->text, words->e);
 }
 
 /* --- for a wire --------------------------------------------------------------------------- */

@@ -140,6 +140,13 @@ MUST_CHECK bool http_turn_settle(struct http_turn *turn, struct pending_answer *
                                  uint64_t mark, enum pending_found *ret_found,
                                  struct pending_answered *ret, struct err *e);
 
+/* For the `check` of an answer whose words must settle the question; ctx is a struct http_turn_words. */
+struct http_turn_words {
+    struct str text;
+    struct err *e; /* says why they do not */
+};
+enum pending_found http_turn_check_words(const struct pending_question *asked, void *ctx);
+
 /* Read a run that another request started or resumed, from the first event after `after_seq`. */
 void http_turn_attach(struct http_turn *turn, uint64_t run, uint64_t after_seq);
 

@@ -113,7 +113,7 @@ static void a2a_begin(struct http_turn *http, uint64_t mark) {
     switch (call->operation) {
     case A2A_SEND:
     case A2A_STREAM: a2a_send(call, mark); break;
-    case A2A_GET: a2a_look_up(call, call->request.task, a2a_get); break;
+    case A2A_GET: a2a_look_up(call, call->request.task, a2a_reply_task); break;
     case A2A_CANCEL: a2a_look_up(call, call->request.task, a2a_cancel); break;
     case A2A_SUBSCRIBE: a2a_look_up(call, call->request.task, a2a_subscribe); break;
     case A2A_LIST: a2a_list(call); break;

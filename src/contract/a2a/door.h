@@ -104,7 +104,6 @@ bool a2a_read_live(struct a2a_call *call, uint64_t run);
 void a2a_send(struct a2a_call *call, uint64_t mark);
 void a2a_join(struct a2a_call *call, uint64_t run, uint64_t seq);
 MUST_CHECK bool a2a_take_print(struct a2a_call *call, struct err *e);
-void a2a_get(struct a2a_call *call);
 void a2a_cancel(struct a2a_call *call);
 void a2a_subscribe(struct a2a_call *call);
 void a2a_list(struct a2a_call *call);

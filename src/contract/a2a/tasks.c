@@ -1,9 +1,5 @@
-/* A task is read, cancelled, and followed. */
+/* A task is cancelled, and followed. */
 #include "contract/a2a/door.h"
-
-void a2a_get(struct a2a_call *call) {
-    a2a_reply_task(call);
-}
 
 /* --- cancel ------------------------------------------------------------------------------- */
 

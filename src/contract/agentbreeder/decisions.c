@@ -142,16 +142,6 @@ void decide_refuse_misfit(struct turn *turn, struct err *e) {
 
 /* --- /invoke and /stream ------------------------------------------------------------------ */
 
-struct words {
-    struct str text;
-    struct err *e;
-};
-
-static enum pending_found decisions_check(const struct pending_question *asked, void *ctx) {
-    const struct words *words = ctx;
-    return decision_settles(asked, words->text, words->e);
-}
-
 static void refuse_words(struct turn *turn, const struct pending_view *view) {
     struct buf message;
     buf_init(&message, REPLY_MAX_BYTES);
@@ -166,12 +156,12 @@ static void refuse_words(struct turn *turn, const struct pending_view *view) {
 bool decide_by_turn(struct turn *turn, uint64_t key_mark) {
     const struct runtime_request *request = &turn->request;
     struct err e = {.code = ERR_NONE};
-    struct words words = {request->text, &e};
+    struct http_turn_words words = {request->text, &e};
     struct pending_answer answer = {
         .name = {turn->http.workspace, request->user, request->session},
         .text = request->text,
         .rule = PENDING_ONLY_ONE,
-        .check = decisions_check,
+        .check = http_turn_check_words,
         .check_ctx = &words};
     struct pending_answered answered;
     enum pending_found found;
@@ -316,12 +306,12 @@ static bool answer_after_all(struct turn *turn, uint64_t run, uint64_t seq) {
     if (!turn->http.key.len ||
         !directory_find(session_table_directory(http_turn_sessions(&turn->http)), run, &view))
         return false;
-    struct words words = {words_said(turn), &e};
+    struct http_turn_words words = {words_said(turn), &e};
     const struct pending_answer answer = {.name = {view.workspace, view.user, view.session},
                                           .run = run,
                                           .seq = seq,
                                           .text = words.text,
-                                          .check = decisions_check,
+                                          .check = http_turn_check_words,
                                           .check_ctx = &words};
     struct pending_answered answered;
     bool taken = session_settle(http_turn_sessions(&turn->http), &answer, &answered, &e) ==

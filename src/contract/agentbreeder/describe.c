@@ -272,23 +272,16 @@ static void write_paths(struct json_writer *json, const struct route_table *tabl
 
 /* --- the document ------------------------------------------------------------------------- */
 
-static void write_info(struct json_writer *json) {
-    json_member_object(json, "info");
-    describe_write_text(json, "title", "Agent runtime, contract version 1");
-    describe_write_text(json, "version", "1");
-    describe_write_text(
-        json, "description",
-        "What an agent answers to its platform. The contract in words stands in "
-        "engine/schema/runtime-contract-v1.md.");
-    describe_write_text(json, "x-agentbreeder-runtime-contract", "1");
-    json_close(json);
-}
+#define INFO                                                                                   \
+    "{\"title\":\"Agent runtime, contract version 1\",\"version\":\"1\",\"description\":"      \
+    "\"What an agent answers to its platform. The contract in words stands in "                \
+    "engine/schema/runtime-contract-v1.md.\",\"x-agentbreeder-runtime-contract\":\"1\"}"
 
 void describe_openapi(const struct route_table *table, struct buf *out) {
     struct json_writer json = json_writer(out);
     json_open_object(&json);
     describe_write_text(&json, "openapi", "3.1.0");
-    write_info(&json);
+    json_member_raw(&json, "info", STR(INFO));
     /* Required if the agent has a token; without one every caller is admitted. */
     json_member_raw(&json, "security", STR("[{\"bearerAuth\":[]}]"));
     write_paths(&json, table);

@@ -2,7 +2,6 @@
  * session waits for. */
 #include "contract/mcp/agent_call.h"
 
-#include "session/decision.h"
 #include "session/waiting.h"
 #include "turn/run.h"
 
@@ -88,17 +87,6 @@ static bool look_elsewhere(struct agent_call *agent_call) {
 
 /* --- decisions ---------------------------------------------------------------------------- */
 
-struct words {
-    struct str text;
-    struct err *e;
-};
-
-/* A message that names no question may begin a turn, so only a yes or a no decides then. */
-static enum pending_found check_words(const struct pending_question *asked, void *ctx) {
-    const struct words *words = ctx;
-    return decision_settles(asked, words->text, words->e);
-}
-
 static void on_awake(const struct err *failed, void *ctx) {
     struct agent_call *agent_call = ctx;
     agent_call->wake = NULL;
@@ -154,12 +142,12 @@ static struct pending_answer answer_of(const struct agent_call *agent_call) {
 
 static void agent_start_settle(struct agent_call *agent_call) {
     struct err e = {.code = ERR_NONE};
-    struct words words = {agent_call->message, &e};
+    struct http_turn_words words = {agent_call->message, &e};
     struct pending_answer answer = answer_of(agent_call);
     struct pending_answered answered;
     bool named = agent_call->approval_run > 0;
     if (!named) {
-        answer.check = check_words;
+        answer.check = http_turn_check_words; /* else it may begin a turn */
         answer.check_ctx = &words;
     }
     enum pending_found found =

@@ -106,8 +106,3 @@ bool api_turn_ends_filtered(struct api_turn *turn, enum err_code status, enum cl
     api_error_answer(http->call, &error, message, STR_EMPTY);
     return false;
 }
-
-void api_turn_write_id(const struct api_turn *turn, const char *prefix, struct buf *out) {
-    buf_append(out, str_from(prefix));
-    buf_append_u64(out, turn->completion.run);
-}

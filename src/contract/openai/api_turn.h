@@ -58,7 +58,4 @@ struct api_failure api_turn_failure(enum close_cause cause, enum err_code status
 bool api_turn_ends_filtered(struct api_turn *turn, enum err_code status, enum close_cause cause,
                             const struct event *last);
 
-/* Begin a frame: this answer's id and time. */
-void api_turn_write_id(const struct api_turn *turn, const char *prefix, struct buf *out);
-
 #endif

@@ -15,7 +15,8 @@ static void chat_write_head(const struct api_turn *turn, const char *object,
                             struct json_writer *json) {
     char room[48];
     struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
-    api_turn_write_id(turn, "chatcmpl-", &id);
+    buf_append(&id, STR("chatcmpl-"));
+    buf_append_u64(&id, turn->completion.run);
     json_member_str(json, "id", buf_str(&id));
     json_member_str(json, "object", str_from(object));
     json_member_i64(json, "created", record_numbered_ms(turn->completion.run) / 1000);
