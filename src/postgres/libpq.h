@@ -20,12 +20,12 @@
 #define LIBPQ_FUNCTIONS(USE)                                                                   \
     USE(PQlibVersion) USE(PQconnectdbParams) USE(PQstatus) USE(PQerrorMessage) USE(PQfinish)   \
     USE(PQhost) USE(PQport) USE(PQdb) USE(PQsocket) USE(PQserverVersion)                       \
-    USE(PQsetnonblocking) USE(PQsetNoticeReceiver) USE(PQexec) USE(PQenterPipelineMode)        \
-    USE(PQpipelineSync) USE(PQsendPrepare) USE(PQsendQueryPrepared) USE(PQsendQueryParams)     \
-    USE(PQflush) USE(PQconsumeInput) USE(PQisBusy) USE(PQgetResult) USE(PQclear)               \
-    USE(PQresultStatus) USE(PQresultErrorField) USE(PQresultMemorySize) USE(PQntuples)         \
-    USE(PQnfields) USE(PQgetvalue) USE(PQgetlength) USE(PQgetisnull) USE(PQftype)              \
-    USE(PQcmdTuples) USE(PQnotifies) USE(PQfreemem) USE(PQtransactionStatus) USE(PQsendQuery)
+    USE(PQsetnonblocking) USE(PQsetNoticeReceiver) USE(PQenterPipelineMode)                    \
+    USE(PQpipelineSync) USE(PQsendPrepare) USE(PQsendQueryPrepared) USE(PQflush)               \
+    USE(PQconsumeInput) USE(PQisBusy) USE(PQgetResult) USE(PQclear) USE(PQresultStatus)        \
+    USE(PQresultErrorField) USE(PQresultMemorySize) USE(PQntuples) USE(PQnfields)              \
+    USE(PQgetvalue) USE(PQgetlength) USE(PQgetisnull) USE(PQcmdTuples)            \
+    USE(PQnotifies) USE(PQfreemem) USE(PQtransactionStatus) USE(PQsendQuery)
 /* clang-format on */
 
 struct libpq {

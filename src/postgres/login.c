@@ -38,15 +38,6 @@ static void ignore_notice(void *ctx, const PGresult *result) {
     (void)ctx, (void)result;
 }
 
-static bool listen_on(const struct libpq *pq, PGconn *conn, const char *channel) {
-    char sql[128];
-    snprintf(sql, sizeof(sql), "LISTEN %s", channel);
-    PGresult *result = pq->PQexec(conn, sql);
-    bool ok = pq->PQresultStatus(result) == PGRES_COMMAND_OK;
-    pq->PQclear(result);
-    return ok;
-}
-
 static bool login_refuse(const struct libpq *pq, PGconn *conn, struct err *e) {
     char said[320];
     login_said(pq->PQerrorMessage(conn), said, sizeof(said));
@@ -63,9 +54,6 @@ static bool make_ready(const struct libpq *pq, PGconn *conn, const struct login 
                        "PostgreSQL at %s has version %d; weir needs PostgreSQL 14 or later",
                        pq->PQhost(conn), pq->PQserverVersion(conn) / 10000);
     pq->PQsetNoticeReceiver(conn, ignore_notice, NULL);
-    for (size_t i = 0; i < login->channel_count; i++) {
-        if (!listen_on(pq, conn, login->channels[i])) return login_refuse(pq, conn, e);
-    }
     if (login->blocks) return true;
     if (pq->PQsetnonblocking(conn, 1) != 0 || !pq->PQenterPipelineMode(conn))
         return login_refuse(pq, conn, e);

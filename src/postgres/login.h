@@ -1,7 +1,7 @@
 /* login: make a connection, on a worker.
  *
  * Loading libpq, looking up names, TLS and logging in block. What comes out is a connection in
- * pipeline mode that blocks no longer, or one that still blocks. It listens on its channels.
+ * pipeline mode that blocks no longer, or one that still blocks.
  *
  * Private to postgres/.
  *
@@ -17,8 +17,6 @@
 
 struct login {
     char *url, *schema;
-    const char *const *channels;
-    size_t channel_count;
     uint64_t timeout_ms; /* of a statement */
     bool blocks;         /* leave it as it is: neither pipeline mode nor nonblocking */
     PGconn *conn;        /* the result; NULL: `failed` says why */

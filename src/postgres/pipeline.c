@@ -64,11 +64,13 @@ static void flush_now(void *ctx) {
     pipeline_watch(pipeline, left ? UV_READABLE | UV_WRITABLE : UV_READABLE);
 }
 
-static bool send_prepared(struct pipeline *pipeline, struct postgres_request *request,
-                          size_t place, const struct encoded *encoded) {
+static bool send_step(struct pipeline *pipeline, struct postgres_request *request,
+                      size_t place) {
     const struct postgres_step *step = &request->steps[place];
+    struct encoded encoded;
     char name[STATEMENT_NAME_BYTES];
     bool is_new;
+    encode_step(step, &encoded);
     unsigned number =
         statements_number(&pipeline->statements, step->sql, encode_types(step), &is_new);
     statement_name(number, name);
@@ -76,23 +78,12 @@ static bool send_prepared(struct pipeline *pipeline, struct postgres_request *re
     if (is_new) {
         request->prepares |= UINT64_C(1) << place;
         if (!pipeline->pq->PQsendPrepare(pipeline->conn, name, step->sql,
-                                         (int)step->value_count, encoded->types))
+                                         (int)step->value_count, encoded.types))
             return false;
     }
     return pipeline->pq->PQsendQueryPrepared(pipeline->conn, name, (int)step->value_count,
-                                             encoded->values, encoded->lengths,
-                                             encoded->formats, ENCODE_BINARY);
-}
-
-static bool send_step(struct pipeline *pipeline, struct postgres_request *request,
-                      size_t place) {
-    const struct postgres_step *step = &request->steps[place];
-    struct encoded encoded;
-    encode_step(step, &encoded);
-    if (!step->unprepared) return send_prepared(pipeline, request, place, &encoded);
-    return pipeline->pq->PQsendQueryParams(pipeline->conn, step->sql, (int)step->value_count,
-                                           encoded.types, encoded.values, encoded.lengths,
-                                           encoded.formats, ENCODE_BINARY);
+                                             encoded.values, encoded.lengths, encoded.formats,
+                                             ENCODE_BINARY);
 }
 
 static bool prepares(const struct postgres_request *request, size_t step) {
@@ -210,21 +201,11 @@ static bool take_next(struct pipeline *pipeline) {
     return true;
 }
 
-static void take_notifications(struct pipeline *pipeline) {
-    PGnotify *notify;
-    while (!pipeline->closed && (notify = pipeline->pq->PQnotifies(pipeline->conn))) {
-        pipeline->owner.notified(str_from(notify->relname), str_from(notify->extra),
-                                 pipeline->owner.ctx);
-        pipeline->pq->PQfreemem(notify);
-    }
-}
-
 static void pipeline_on_ready(uv_poll_t *poll, int status, int events) {
     struct pipeline *pipeline = poll->data;
     bool ok = status == 0;
     if (ok && (events & UV_READABLE)) ok = pipeline->pq->PQconsumeInput(pipeline->conn);
     while (!pipeline->closed && !pipeline->lost && take_next(pipeline)) continue;
-    take_notifications(pipeline);
     if (pipeline->closed) return;
     if (!ok || pipeline->pq->PQstatus(pipeline->conn) != CONNECTION_OK) pipeline_lost(pipeline);
     loop_defer(pipeline->loop, &pipeline->flush);

@@ -24,7 +24,6 @@ struct pipeline_owner {
     /* The first request that was sent; it is not in the list any more. request->aborted says
      * whether it failed. */
     void (*answered)(struct postgres_request *request, void *ctx);
-    void (*notified)(struct str channel, struct str payload, void *ctx);
     /* The connection is of no use. `untouched`: the server said so before the first of the
      * requests that are not answered took effect. */
     void (*broken)(const struct err *why, bool untouched, void *ctx);

@@ -232,12 +232,6 @@ static void on_tick(void *ctx) {
 
 static void answered(struct postgres_request *request, void *ctx);
 
-static void notified(struct str channel, struct str payload, void *ctx) {
-    struct postgres *postgres = ctx;
-    if (postgres->options.on_notified)
-        postgres->options.on_notified(channel, payload, postgres->options.ctx);
-}
-
 static void broken(const struct err *why, bool untouched, void *ctx) {
     lose(ctx, why, untouched);
 }
@@ -278,8 +272,7 @@ static void on_logged_in(void *ctx) {
         try_again_later(postgres);
         return;
     }
-    struct pipeline_owner owner = {
-        .answered = answered, .notified = notified, .broken = broken, .ctx = postgres};
+    struct pipeline_owner owner = {.answered = answered, .broken = broken, .ctx = postgres};
     postgres->pipeline = pipeline_new(postgres->options.loop, postgres->login.conn, &owner);
     postgres->login.conn = NULL;
     postgres->attempts = 0;
@@ -393,14 +386,8 @@ static void answered(struct postgres_request *request, void *ctx) {
 
 /* --- life -------------------------------------------------------------------------------------------------- */
 
-static bool plain_name(struct str name) {
-    return str_is_plain(name, "_");
-}
-
 struct postgres *postgres_open(const struct postgres_options *options) {
-    assert(loop_uv(options->loop) && plain_name(options->schema));
-    for (size_t i = 0; i < options->channel_count; i++)
-        assert(plain_name(str_from(options->channels[i])));
+    assert(loop_uv(options->loop) && str_is_plain(options->schema, "_"));
     struct postgres *postgres = MEM_NEW(struct postgres);
     postgres->magic = POSTGRES_MAGIC;
     postgres->state = POSTGRES_CONNECTING;
@@ -409,8 +396,6 @@ struct postgres *postgres_open(const struct postgres_options *options) {
     if (!options->waiting_max) postgres->options.waiting_max = POSTGRES_WAITING_MAX;
     postgres->login = (struct login){.url = str_dup(options->url),
                                      .schema = str_dup(options->schema),
-                                     .channels = options->channels,
-                                     .channel_count = options->channel_count,
                                      .timeout_ms = postgres->options.timeout_ms};
     postgres->random = clock_mono_us() ^ (uintptr_t)postgres;
     list_init(&postgres->waiting);

@@ -65,7 +65,6 @@ static inline struct postgres_value postgres_int(int64_t number) {
  * text must stay for the life of the process, such as a literal. */
 struct postgres_step {
     const char *sql;    /* with $1, $2 ... for the values */
-    bool unprepared;    /* any text that stays until on_done; for what runs once */
     size_t value_count; /* at most POSTGRES_VALUES_MAX */
     const struct postgres_value *values;
 };
@@ -131,7 +130,6 @@ struct postgres_request {
     uint64_t deadline_ms;
     uint64_t prepares;                    /* a bit for each step that was prepared with it */
     unsigned numbers[POSTGRES_STEPS_MAX]; /* of their prepared statements */
-    size_t answered;                      /* steps with a result */
     void *results[POSTGRES_STEPS_MAX];
     size_t result_bytes;
     bool aborted;    /* a step failed */
@@ -156,12 +154,8 @@ enum postgres_state {
 
 extern const struct state postgres_states[POSTGRES_STATE_COUNT];
 
-/* Connected (failed is NULL), or not any more, or still not. Notifications of the time between
- * are lost: who listens must look again when it is connected. */
+/* Connected (failed is NULL), or not any more, or still not. */
 typedef void postgres_state_fn(const struct err *failed, void *ctx);
-
-/* NOTIFY on one of `channels`. Both texts are lent. */
-typedef void postgres_notified_fn(struct str channel, struct str payload, void *ctx);
 
 #define POSTGRES_TIMEOUT_MS 5000
 #define POSTGRES_WAITING_MAX 10000
@@ -171,12 +165,9 @@ struct postgres_options {
     struct str url;              /* postgres://user:password@host:port/database?..., or libpq's
                           "host=... dbname=..." */
     struct str schema;           /* the search path, one name; empty: the server's */
-    const char *const *channels; /* to listen on; names of a-z, 0-9 and _. They stay */
-    size_t channel_count;
-    uint64_t timeout_ms;               /* of requests; 0: POSTGRES_TIMEOUT_MS */
-    size_t waiting_max;                /* requests not done; 0: POSTGRES_WAITING_MAX */
-    postgres_state_fn *on_state;       /* may be NULL */
-    postgres_notified_fn *on_notified; /* may be NULL */
+    uint64_t timeout_ms;         /* of requests; 0: POSTGRES_TIMEOUT_MS */
+    size_t waiting_max;          /* requests not done; 0: POSTGRES_WAITING_MAX */
+    postgres_state_fn *on_state; /* may be NULL */
     void *ctx;
 };
 
@@ -190,9 +181,5 @@ enum postgres_state postgres_state(const struct postgres *postgres);
  * this returns. No request may follow. closed(ctx) is called in a later turn, and from then on nothing of it is left
  * on the loop. */
 void postgres_close(struct postgres *postgres, task_fn *closed, void *ctx);
-
-/* A statement that sends $2 to all who listen on channel $1, once its request has taken effect.
- * The same payload twice in one request is sent once; at most 8,000 bytes. */
-#define POSTGRES_NOTIFY "SELECT pg_notify($1, $2)"
 
 #endif

@@ -15,8 +15,6 @@ struct scene {
     struct postgres *postgres;
     int open; /* requests; the loop stops at 0 */
     int connected, lost;
-    int notified;
-    char heard[64];
     struct err why;
 };
 
@@ -43,25 +41,13 @@ static void on_state(const struct err *failed, void *ctx) {
     scene->lost += failed != NULL;
 }
 
-static void on_notified(struct str channel, struct str payload, void *ctx) {
-    struct scene *scene = ctx;
-    snprintf(scene->heard, sizeof(scene->heard), STR_FMT "=" STR_FMT, STR_ARG(channel),
-             STR_ARG(payload));
-    scene->notified++;
-    loop_stop(scene->loop);
-}
-
 static void open_at(struct scene *scene, const char *url) {
-    static const char *const channels[] = {"weir_test"};
     *scene = (struct scene){.loop = loop_new()};
     scene->postgres = postgres_open(&(struct postgres_options){
         .loop = scene->loop,
         .url = str_from(url),
-        .channels = channels,
-        .channel_count = 1,
         .waiting_max = 100,
         .on_state = on_state,
-        .on_notified = on_notified,
         .ctx = scene,
     });
 }
@@ -338,22 +324,6 @@ static void a_commit_that_fails_has_no_effect(void **state) {
     end(&scene);
 }
 
-static void a_notification_arrives_once_its_request_took_effect(void **state) {
-    struct scene scene;
-    if (!begin(&scene)) skip();
-    (void)state;
-    struct postgres_value values[] = {postgres_text(STR("weir_test")),
-                                      postgres_text(STR("run 7"))};
-    struct asked *asked = MEM_NEW(struct asked);
-    add(asked, POSTGRES_NOTIFY, values, 2);
-    ask(&scene, asked);
-    while (!scene.notified || !asked->done) loop_run(scene.loop);
-    assert_string_equal(scene.heard, "weir_test=run 7");
-    assert_int_equal(scene.notified, 1);
-    free(asked);
-    end(&scene);
-}
-
 /* pg_terminate_backend() is the server's way to end a connection: it says FATAL first. Requests that
  * it has not read yet make its kernel reset the connection, and then that word may be lost: so
  * the ones behind are such as may be repeated. */
@@ -458,7 +428,6 @@ int main(void) {
         cmocka_unit_test(a_request_takes_effect_as_a_whole_or_not_at_all),
         cmocka_unit_test(statements_behind_a_failed_one_still_work),
         cmocka_unit_test(a_commit_that_fails_has_no_effect),
-        cmocka_unit_test(a_notification_arrives_once_its_request_took_effect),
         cmocka_unit_test(requests_go_on_with_a_new_connection),
         cmocka_unit_test(a_statement_that_hangs_ends_at_its_deadline),
         cmocka_unit_test(many_requests_share_one_connection),
