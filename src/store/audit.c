@@ -67,24 +67,21 @@ static void head_of(const struct audit_block *block, struct audit_head *ret) {
 }
 
 static bool read_head(struct audit *audit, struct err *e) {
-    struct prepared *last = NULL;
-    bool row = false, ok = database_prepare(audit->db,
-                                            "SELECT " AUDIT_BLOCK_COLUMNS
-                                            " FROM audit ORDER BY first DESC LIMIT 1",
-                                            &last, e) &&
-                           database_row(audit->db, last, &row, e);
-    if (ok && row) {
-        struct audit_block block = audit_block_of(last);
-        ok = block.hash.len == AUDIT_HASH_BYTES;
-        if (ok) head_of(&block, &audit->head);
-        if (!ok)
+    struct database_rows last = database_ask(
+        audit->db, "SELECT " AUDIT_BLOCK_COLUMNS " FROM audit ORDER BY first DESC LIMIT 1",
+        (struct sql_values){0}, e);
+    if (database_next(&last, e)) {
+        struct audit_block block = audit_block_of(last.row);
+        last.ok = block.hash.len == AUDIT_HASH_BYTES;
+        if (last.ok)
+            head_of(&block, &audit->head);
+        else
             err_set(e, ERR_DATA_LOSS,
                     "store %s: the newest row of its audit log is damaged; restore it from a "
                     "backup, or move its folder away to begin anew",
                     audit->db->path);
     }
-    database_finalize(last);
-    return ok;
+    return database_end(&last);
 }
 
 static bool check_length(struct audit *audit, struct err *e) {

@@ -124,35 +124,31 @@ static bool is_beyond(const struct audit_query *query, const struct audit_block 
     return filter->to_ms && block->at_ms > filter->to_ms + TIME_SLACK_MS;
 }
 
-static bool scan_blocks(struct scan *scan, struct database *db, struct prepared *blocks,
-                        struct err *e) {
-    bool row, ok;
-    bool first = true;
-    database_bind_number(blocks, 1, place_of(scan->query));
-    while ((ok = database_row(db, blocks, &row, e)) && row) {
-        struct audit_block block = audit_block_of(blocks);
+static bool scan_blocks(struct scan *scan, struct database *db, struct err *e) {
+    bool first = true, to_end = true;
+    struct database_rows blocks = database_ask(db, blocks_sql[scan->query->order],
+                                               VALUES(sql_number(place_of(scan->query))), e);
+    while (to_end && database_next(&blocks, e)) {
+        struct audit_block block = audit_block_of(blocks.row);
         scan->ret->gap = scan->ret->gap || misses_some(scan->query, &block, first);
         first = false;
-        if (scan->looked_bytes >= AUDIT_SCAN_BYTES) return true; /* it goes on */
-        if (is_beyond(scan->query, &block)) break;
-        if (!scan_block(scan, &block, e)) return false;
-        if (scan->stopped) return true;
+        to_end = scan->looked_bytes < AUDIT_SCAN_BYTES; /* else it goes on */
+        if (!to_end || is_beyond(scan->query, &block)) break;
+        blocks.ok = scan_block(scan, &block, e);
+        to_end = !scan->stopped;
     }
-    scan->ret->end = ok;
-    return ok;
+    scan->ret->end = scan->ret->end || (blocks.ok && to_end);
+    return database_end(&blocks);
 }
 
 bool audit_scan(struct database *db, const struct audit_query *query, audit_each_fn *each,
                 void *ctx, struct audit_scanned *ret, struct err *e) {
     struct scan scan = {.query = query, .each = each, .ctx = ctx, .ret = ret};
-    struct prepared *blocks = NULL;
     int64_t newest = 0;
     assert(query->cursor < INT64_MAX);
     *ret = (struct audit_scanned){.cursor = query->cursor};
-    bool ok = database_number(db, "SELECT " AUDIT_LENGTH, &newest, e) &&
-              database_prepare(db, blocks_sql[query->order], &blocks, e) &&
-              scan_blocks(&scan, db, blocks, e);
-    database_finalize(blocks);
+    bool ok =
+        database_number(db, "SELECT " AUDIT_LENGTH, &newest, e) && scan_blocks(&scan, db, e);
     free(scan.records);
     ret->newest = (uint64_t)newest;
     return ok;

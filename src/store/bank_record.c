@@ -161,23 +161,17 @@ struct bank_ask *bank_retain_start(struct store *store, struct loop *loop,
 /* Removing words from the index needs the old text. */
 bool bank_drop_record(struct database *db, struct prepared *row, struct bank_sums *sums,
                       struct err *e) {
-    struct prepared *unlearn = NULL;
     char room[BANK_PLACE_BYTES];
     struct str place = bank_place(sums->id, room), words = database_bytes(row, 3);
     int64_t id = database_number_of(row, 0);
-    bool ok = database_prepare(db,
-                               database_sql(db,
-                                            "INSERT INTO bank_words(bank_words, rowid, place,"
-                                            " words) VALUES('delete', ?, ?, ?)",
-                                            "DELETE FROM bank_words WHERE id = ?1"),
-                               &unlearn, e);
-    if (ok) {
-        database_bind_number(unlearn, 1, id);
-        if (!database_is_postgres(db)) database_bind_text(unlearn, 2, place);
-        if (!database_is_postgres(db)) database_bind_text(unlearn, 3, words);
-        ok = database_do(db, unlearn, e);
-    }
-    database_finalize(unlearn);
+    bool ok =
+        database_is_postgres(db)
+            ? database_run_with(db, "DELETE FROM bank_words WHERE id = ?1",
+                                VALUES(sql_number(id)), e)
+            : database_run_with(db,
+                                "INSERT INTO bank_words(bank_words, rowid, place,"
+                                " words) VALUES('delete', ?, ?, ?)",
+                                VALUES(sql_number(id), sql_text(place), sql_text(words)), e);
     if (!ok || !database_run_with(db, "DELETE FROM bank_record WHERE id = ?1",
                                   VALUES(sql_number(id)), e))
         return false;

@@ -151,18 +151,17 @@ static bool is_out_of_memory(struct str verdict) {
 
 /* SQLite's own check of every page. */
 static bool check_pages(struct database *db, struct err *e) {
-    struct prepared *check = NULL;
-    bool row = false, ok = database_prepare(db, "PRAGMA integrity_check(1)", &check, e) &&
-                           database_row(db, check, &row, e);
-    struct str verdict = ok && row ? database_bytes(check, 0) : STR_EMPTY;
-    if (ok && is_out_of_memory(verdict)) {
-        ok = err_set(e, ERR_UNAVAILABLE,
-                     "store %s: there is too little memory to check it; free some", db->path);
-    } else if (ok && !str_equal(verdict, STR("ok"))) {
-        ok = damaged(db->path, "its pages do not fit together", e);
+    struct database_rows check =
+        database_ask(db, "PRAGMA integrity_check(1)", (struct sql_values){0}, e);
+    struct str verdict = database_next(&check, e) ? database_bytes(check.row, 0) : STR_EMPTY;
+    if (check.ok && is_out_of_memory(verdict)) {
+        check.ok =
+            err_set(e, ERR_UNAVAILABLE,
+                    "store %s: there is too little memory to check it; free some", db->path);
+    } else if (check.ok && !str_equal(verdict, STR("ok"))) {
+        check.ok = damaged(db->path, "its pages do not fit together", e);
     }
-    database_finalize(check);
-    return ok;
+    return database_end(&check);
 }
 
 static bool count_row(const struct row *row, void *ctx, struct err *e) {

@@ -112,15 +112,13 @@ void core_replica_close(struct core *core) {
 /* --- after a broken connection ------------------------------------------------------------ */
 
 static bool see_kept(struct core *core, struct err *e) {
-    char sql[128];
-    snprintf(sql, sizeof(sql), "SELECT commits FROM replica WHERE id = %" PRId64, core->epoch);
-    struct prepared *statement = NULL;
-    bool row = false, ok = database_prepare(&core->db, sql, &statement, e) &&
-                           database_row(&core->db, statement, &row, e);
-    if (ok && row) core->replica.kept = database_number_of(statement, 0);
-    if (ok) core->replica.gone = !row;
-    database_finalize(statement);
-    return ok;
+    struct database_rows rows =
+        database_ask(&core->db, "SELECT commits FROM replica WHERE id = ?",
+                     VALUES(sql_number(core->epoch)), e);
+    bool there = database_next(&rows, e);
+    if (there) core->replica.kept = database_number_of(rows.row, 0);
+    if (rows.ok) core->replica.gone = !there;
+    return database_end(&rows);
 }
 
 bool core_replica_resume(struct core *core, struct err *e) {

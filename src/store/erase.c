@@ -225,27 +225,19 @@ static bool erase_artifacts(struct database *db, const struct erase_runs *runs, 
 }
 
 /* A webhook's key is "<run>-<name>". */
-static bool erase_webhooks_of(struct database *db, struct prepared *remove, uint64_t run,
-                              struct err *e) {
-    char from[32], upto[32];
-    snprintf(from, sizeof(from), "%" PRIu64 "-", run);
-    snprintf(upto, sizeof(upto), "%" PRIu64 ".", run); /* what follows '-' */
-    database_bind_number(remove, 1, KEPT_WEBHOOK);
-    database_bind_number(remove, 2, KEPT_WEBHOOK_CLAIM);
-    database_bind(remove, 3, str_from(from));
-    database_bind(remove, 4, str_from(upto));
-    return database_do(db, remove, e);
-}
-
 static bool erase_webhooks(struct database *db, const struct erase_runs *runs, struct err *e) {
-    struct prepared *remove = NULL;
-    bool ok = database_prepare(
-        db, "DELETE FROM kept WHERE space BETWEEN ? AND ? AND key >= ? AND key < ?", &remove,
-        e);
-    for (size_t i = 0; ok && i < runs->count; i++)
-        ok = erase_webhooks_of(db, remove, runs->ids[i], e);
-    database_finalize(remove);
-    return ok;
+    char from[32], upto[32];
+    for (size_t i = 0; i < runs->count; i++) {
+        snprintf(from, sizeof(from), "%" PRIu64 "-", runs->ids[i]);
+        snprintf(upto, sizeof(upto), "%" PRIu64 ".", runs->ids[i]); /* what follows '-' */
+        if (!database_run_with(
+                db, "DELETE FROM kept WHERE space BETWEEN ? AND ? AND key >= ? AND key < ?",
+                VALUES(sql_number(KEPT_WEBHOOK), sql_number(KEPT_WEBHOOK_CLAIM),
+                       sql_bytes(str_from(from)), sql_bytes(str_from(upto))),
+                e))
+            return false;
+    }
+    return true;
 }
 
 bool erase_session(struct database *db, const struct erase_runs *runs, struct err *e) {

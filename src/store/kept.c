@@ -37,25 +37,22 @@ static void ask_free(struct kept_ask *ask) {
 
 /* --- write -------------------------------------------------------------------------------- */
 
-static bool write_record(struct database *db, struct prepared *put, struct prepared *remove,
-                         const struct kept_record *record, struct err *e) {
-    struct prepared *statement = record->gone ? remove : put;
-    database_bind_number(statement, 1, record->space);
-    database_bind(statement, 2, record->key);
-    if (!record->gone) database_bind(statement, 3, record->bytes);
-    return database_do(db, statement, e);
+static bool write_record(struct database *db, const struct kept_record *record, struct err *e) {
+    return record->gone
+               ? database_run_with(db, KEPT_REMOVE,
+                                   VALUES(sql_number(record->space), sql_bytes(record->key)), e)
+               : database_run_with(db, KEPT_PUT,
+                                   VALUES(sql_number(record->space), sql_bytes(record->key),
+                                          sql_bytes(record->bytes)),
+                                   e);
 }
 
 static bool run_write(struct database *db, void *ctx, struct err *e) {
     const struct kept_ask *ask = ctx;
-    struct prepared *put = NULL, *remove = NULL;
-    bool ok = database_prepare(db, KEPT_PUT, &put, e) &&
-              database_prepare(db, KEPT_REMOVE, &remove, e);
-    for (size_t i = 0; ok && i < ask->count; i++)
-        ok = write_record(db, put, remove, &ask->records[i], e);
-    database_finalize(put);
-    database_finalize(remove);
-    return ok;
+    for (size_t i = 0; i < ask->count; i++) {
+        if (!write_record(db, &ask->records[i], e)) return false;
+    }
+    return true;
 }
 
 static void on_written(const struct err *failed, void *ctx) {

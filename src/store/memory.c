@@ -64,8 +64,8 @@ bool memory_page(struct memory_query *query, int64_t limit, int64_t offset, stru
 
 struct memory_ask {
     struct store_task task;
-    struct arena *asked,
-        *texts;                /* `texts`: of the answer; each run of the task makes it anew */
+    struct buf asked;          /* owns the request's texts */
+    struct arena *texts;       /* of the answer; each run of the task makes it anew */
     struct memory_query query; /* for a put or remove only the workspace */
     struct memory_entry entry; /* for a put; for a remove only the key */
     struct audit_actor by;     /* of a put or remove */
@@ -77,7 +77,7 @@ struct memory_ask {
 static void on_done(const struct err *failed, void *ctx) {
     struct memory_ask *ask = ctx;
     if (ask->done) ask->done(&ask->answer, failed, ask->ctx);
-    arena_free(ask->asked);
+    buf_done(&ask->asked);
     arena_free(ask->texts);
     free(ask);
 }
@@ -86,20 +86,18 @@ void memory_forget(struct memory_ask *ask) {
     if (ask) ask->done = NULL;
 }
 
-/* Checked texts always fit. */
-static struct str store_memory_keep(struct memory_ask *ask, struct str text) {
-    struct str kept = STR_EMPTY;
-    bool fits = arena_str(ask->asked, text, &kept);
-    assert(fits);
-    (void)fits;
-    return kept;
+/* Those that are there. */
+static void keep_texts(struct memory_ask *ask) {
+    struct str *const texts[] = {
+        &ask->by.contract, &ask->by.user,        &ask->query.workspace, &ask->query.category,
+        &ask->query.words, &ask->entry.category, &ask->entry.key,       &ask->entry.content};
+    buf_keep_texts(&ask->asked, texts, ARRAY_LEN(texts));
 }
 
 static struct memory_ask *ask_new(memory_done_fn *done, void *ctx,
                                   bool (*fn)(struct database *, void *, struct err *)) {
     struct memory_ask *ask = MEM_NEW(struct memory_ask);
     ask->task = (struct store_task){.fn = fn, .on_done = on_done};
-    ask->asked = arena_new(MEMORY_CONTENT_MAX_BYTES + 8 * KIB);
     ask->done = done;
     ask->ctx = ctx;
     return ask;
@@ -250,9 +248,7 @@ struct memory_ask *memory_list_start(struct store *store, struct loop *loop,
     assert(query->workspace.len && query->limit && query->limit <= MEMORY_LIST_MAX);
     ask->task.reads_only = true;
     ask->query = *query;
-    ask->query.workspace = store_memory_keep(ask, query->workspace);
-    ask->query.category = store_memory_keep(ask, query->category);
-    ask->query.words = store_memory_keep(ask, query->words);
+    keep_texts(ask);
     ask->task.search_of = ask->query.workspace;
     store_run(store, loop, &ask->task, ask);
     return ask;
@@ -272,13 +268,6 @@ bool memory_refused(const struct err *failed) {
     "INSERT INTO memory_words(memory_words, rowid, place, key, content) SELECT "               \
     "'delete', " WORDS
 #define LEARN_WORDS "INSERT INTO memory_words(rowid, place, key, content) SELECT " WORDS
-
-/* Binding a name that the SQL does not contain has no effect. */
-static void bind_names(const struct memory_ask *ask, struct prepared *statement) {
-    database_bind(statement, 1, ask->query.workspace);
-    database_bind(statement, 2, ask->entry.category);
-    database_bind(statement, 3, ask->entry.key);
-}
 
 static bool change(const struct memory_ask *ask, struct database *db, const char *sql,
                    struct err *e) {
@@ -308,10 +297,9 @@ static bool audit_change(const struct memory_ask *ask, struct database *db,
     return audit_note(db, &record, e);
 }
 
-static struct audit_actor keep_actor(struct memory_ask *ask, struct audit_actor by) {
-    return (struct audit_actor){
-        store_memory_keep(ask, str_head(by.contract, AUDIT_TEXT_MAX_BYTES)),
-        store_memory_keep(ask, str_head(by.user, AUDIT_TEXT_MAX_BYTES))};
+static struct audit_actor cut_actor(struct audit_actor by) {
+    return (struct audit_actor){str_head(by.contract, AUDIT_TEXT_MAX_BYTES),
+                                str_head(by.user, AUDIT_TEXT_MAX_BYTES)};
 }
 
 /* --- put ---------------------------------------------------------------------------------- */
@@ -351,27 +339,25 @@ static bool write_entry(struct memory_ask *ask, struct database *db, struct err 
         buf_done(&words);
         return false;
     }
-    struct prepared *put = NULL;
-    bool row = false;
     struct memory_entry *stored = ARENA_NEW(ask->texts, struct memory_entry);
     assert(stored);
-    bool ok = database_prepare(db, database_sql(db, put_sql, put_postgres_sql), &put, e);
-    if (ok) {
-        bind_names(ask, put);
-        database_bind(put, 4, ask->entry.content);
-        database_bind_number(put, 5, ask->entry.updated_us);
-        if (database_is_postgres(db)) database_bind_text(put, 6, buf_str(&words));
-        ok = database_row(db, put, &row, e);
-    }
-    if (ok) {
-        assert(row);
+    /* SQLite's statement has no sixth value: binding it has no effect. */
+    struct database_rows put =
+        database_ask(db, database_sql(db, put_sql, put_postgres_sql),
+                     VALUES(sql_bytes(ask->query.workspace), sql_bytes(ask->entry.category),
+                            sql_bytes(ask->entry.key), sql_bytes(ask->entry.content),
+                            sql_number(ask->entry.updated_us), sql_text(buf_str(&words))),
+                     e);
+    bool row = database_next(&put, e);
+    assert(row || !put.ok);
+    if (row) {
         *stored = ask->entry;
-        stored->created_us = database_number_of(put, 0);
-        stored->updated_us = database_number_of(put, 1);
+        stored->created_us = database_number_of(put.row, 0);
+        stored->updated_us = database_number_of(put.row, 1);
         ask->answer = (struct memory_answer){.entries = stored, .count = 1};
-        ok = database_row(db, put, &row, e); /* run the statement to its end */
+        database_next(&put, e); /* run the statement to its end */
     }
-    database_finalize(put);
+    bool ok = database_end(&put);
     buf_done(&words);
     return ok;
 }
@@ -395,12 +381,11 @@ struct memory_ask *memory_put_start(struct store *store, struct loop *loop,
                                     void *ctx) {
     struct memory_ask *ask = ask_new(done, ctx, run_put);
     assert(workspace.len && entry->key.len);
-    ask->by = keep_actor(ask, by);
-    ask->query.workspace = store_memory_keep(ask, workspace);
-    ask->entry = (struct memory_entry){.category = store_memory_keep(ask, entry->category),
-                                       .key = store_memory_keep(ask, entry->key),
-                                       .content = store_memory_keep(ask, entry->content),
-                                       .updated_us = clock_unix_us()};
+    ask->by = cut_actor(by);
+    ask->query.workspace = workspace;
+    ask->entry = *entry;
+    ask->entry.updated_us = clock_unix_us();
+    keep_texts(ask);
     store_run(store, loop, &ask->task, ask);
     return ask;
 }
@@ -425,9 +410,10 @@ struct memory_ask *memory_remove_start(struct store *store, struct loop *loop,
                                        struct str key, memory_done_fn *done, void *ctx) {
     struct memory_ask *ask = ask_new(done, ctx, run_remove);
     assert(workspace.len && key.len);
-    ask->by = keep_actor(ask, by);
-    ask->query.workspace = store_memory_keep(ask, workspace);
-    ask->entry.key = store_memory_keep(ask, key);
+    ask->by = cut_actor(by);
+    ask->query.workspace = workspace;
+    ask->entry.key = key;
+    keep_texts(ask);
     store_run(store, loop, &ask->task, ask);
     return ask;
 }

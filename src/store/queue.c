@@ -8,7 +8,16 @@
 
 /* --- asking, on any loop ------------------------------------------------------------------ */
 
-static void wake(struct store *store, bool asleep) {
+static void queue_open(struct store *store) {
+    pthread_mutex_lock(&store->shared.lock);
+    assert(!store->shared.closing);
+}
+
+/* Something is to be done: wake the thread. */
+static void queue_shut(struct store *store) {
+    bool asleep = store->shared.asleep;
+    store->shared.asleep = false;
+    pthread_mutex_unlock(&store->shared.lock);
     if (asleep) pthread_cond_signal(&store->shared.changed);
 }
 
@@ -16,14 +25,10 @@ void store_write(struct store *store, struct store_write *write) {
     assert(store->magic == STORE_MAGIC && write->home && write->on_written);
     write->next = NULL;
     write->failed.code = ERR_NONE;
-    pthread_mutex_lock(&store->shared.lock);
-    assert(!store->shared.closing);
+    queue_open(store);
     *store->shared.last_write = write;
     store->shared.last_write = &write->next;
-    bool asleep = store->shared.asleep;
-    store->shared.asleep = false;
-    pthread_mutex_unlock(&store->shared.lock);
-    wake(store, asleep);
+    queue_shut(store);
 }
 
 /* Whether the session was never written. The answer is then empty and needs neither the thread
@@ -47,14 +52,10 @@ void store_load(struct store *store, struct store_load *load) {
         reply_loads(load);
         return;
     }
-    pthread_mutex_lock(&store->shared.lock);
-    assert(!store->shared.closing);
+    queue_open(store);
     *store->shared.last_load = load;
     store->shared.last_load = &load->next;
-    bool asleep = store->shared.asleep;
-    store->shared.asleep = false;
-    pthread_mutex_unlock(&store->shared.lock);
-    wake(store, asleep);
+    queue_shut(store);
 }
 
 /* Whether it may not begin, because too much waits to be given back. */
@@ -79,14 +80,10 @@ void store_run(struct store *store, struct loop *home, struct store_task *task, 
     task->counted = task->insists ? &store->insisting : NULL;
     if (refuse_task(store, task)) return;
     if (task->counted) atomic_fetch_add_explicit(task->counted, 1, memory_order_relaxed);
-    pthread_mutex_lock(&store->shared.lock);
-    assert(!store->shared.closing);
+    queue_open(store);
     *store->shared.last_task = task;
     store->shared.last_task = &task->next;
-    bool asleep = store->shared.asleep;
-    store->shared.asleep = false;
-    pthread_mutex_unlock(&store->shared.lock);
-    wake(store, asleep);
+    queue_shut(store);
 }
 
 void store_ask(struct store *store, struct reader_task *task) {
@@ -98,10 +95,7 @@ void store_keep_keys(struct store *store, uint64_t kept_ms) {
     assert(store->magic == STORE_MAGIC);
     atomic_store(&store->keys_kept_ms, kept_ms);
     pthread_mutex_lock(&store->shared.lock);
-    bool asleep = store->shared.asleep;
-    store->shared.asleep = false;
-    pthread_mutex_unlock(&store->shared.lock);
-    wake(store, asleep);
+    queue_shut(store);
 }
 
 void store_keep_audit(struct store *store, uint64_t kept_ms, uint64_t kept_bytes) {

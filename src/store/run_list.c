@@ -13,7 +13,7 @@ enum { ID, PARENT, STATE, STARTED, ENDED, CONTRACT, WORKSPACE, USER, SESSION };
 
 struct run_list_ask {
     struct store_task task;
-    struct arena *asked; /* owns the filter's texts */
+    struct buf asked; /* owns the filter's texts */
     struct run_list_filter filter;
     struct arena *arena; /* holds the page; rebuilt each time the task runs */
     struct listed_run *runs;
@@ -25,7 +25,7 @@ struct run_list_ask {
 static void run_list_done(const struct err *failed, void *ctx) {
     struct run_list_ask *ask = ctx;
     if (ask->done) ask->done(&ask->page, failed, ask->ctx);
-    arena_free(ask->asked);
+    buf_done(&ask->asked);
     arena_free(ask->arena);
     free(ask->runs);
     free(ask);
@@ -90,26 +90,16 @@ static bool run_list_run(struct database *db, void *ctx, struct err *e) {
     return database_end(&list);
 }
 
-static void keep_filter(struct run_list_ask *ask, const struct run_list_filter *filter) {
-    struct str *const texts[] = {&ask->filter.workspace, &ask->filter.user,
-                                 &ask->filter.session, &ask->filter.contract};
-    ask->asked = arena_new(filter->workspace.len + filter->user.len + filter->session.len +
-                           filter->contract.len + KIB);
-    ask->filter = *filter;
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        bool kept = !texts[i]->at || arena_str(ask->asked, *texts[i], texts[i]);
-        assert(kept); /* the arena has room for all of them */
-        (void)kept;
-    }
-}
-
 struct run_list_ask *run_list_start(struct store *store, struct loop *loop,
                                     const struct run_list_filter *filter, run_listed_fn *done,
                                     void *ctx) {
     assert(filter->limit > 0 && filter->limit <= RUN_LIST_MAX);
     struct run_list_ask *ask = MEM_NEW(struct run_list_ask);
     *ask = (struct run_list_ask){.done = done, .ctx = ctx};
-    keep_filter(ask, filter);
+    ask->filter = *filter;
+    struct str *const texts[] = {&ask->filter.workspace, &ask->filter.user,
+                                 &ask->filter.session, &ask->filter.contract};
+    buf_keep_texts(&ask->asked, texts, ARRAY_LEN(texts));
     ask->runs = mem_zero(filter->limit, sizeof(*ask->runs));
     ask->task = (struct store_task){
         .fn = run_list_run, .reads_only = true, .needs_tables = true, .on_done = run_list_done};

@@ -39,24 +39,14 @@ void sessions_forget(struct sessions_ask *ask) {
     if (ask) ask->done = NULL;
 }
 
-static struct str store_sessions_keep(struct buf *into, struct str text) {
-    size_t at = into->len;
-    if (!text.at) return text; /* NULL: any */
-    buf_append(into, text);
-    return str_of(into->at + at, text.len);
-}
-
 static struct sessions_ask *ask_new(struct str workspace, struct str user, struct str session,
                                     sessions_done_fn *done, void *ctx) {
     struct sessions_ask *ask = MEM_NEW(struct sessions_ask);
-    size_t len = workspace.len + user.len + session.len + 1;
-    buf_init(&ask->asked, len);
-    char *room = buf_room(&ask->asked, len); /* one allocation, so that no part moves */
-    assert(room);
-    (void)room;
-    ask->workspace = store_sessions_keep(&ask->asked, workspace);
-    ask->user = store_sessions_keep(&ask->asked, user);
-    ask->session = store_sessions_keep(&ask->asked, session);
+    struct str *const texts[] = {&ask->workspace, &ask->user, &ask->session};
+    ask->workspace = workspace;
+    ask->user = user;
+    ask->session = session;
+    buf_keep_texts(&ask->asked, texts, ARRAY_LEN(texts));
     ask->task = (struct store_task){.needs_tables = true, .on_done = on_done};
     ask->done = done;
     ask->ctx = ctx;

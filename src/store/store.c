@@ -101,14 +101,9 @@ struct store *store_open(const struct store_options *options) {
     struct store *store = MEM_NEW(struct store);
     store->magic = STORE_MAGIC;
     store->options = *options;
-    store->folder = str_dup(options->folder);
-    store->options.folder = str_from(store->folder);
-    store->url = str_dup(options->postgres);
-    store->options.postgres = str_from(store->url);
-    store->schema = str_dup(options->schema);
-    store->options.schema = str_from(store->schema);
-    store->replica = str_dup(options->replica);
-    store->options.replica = str_from(store->replica);
+    struct str *const texts[] = {&store->options.folder, &store->options.postgres,
+                                 &store->options.schema, &store->options.replica};
+    buf_keep_texts(&store->texts, texts, ARRAY_LEN(texts));
     store->changes = changes_new();
     store->known = session_filter_new();
     char *path = mem_alloc(store->options.folder.len + sizeof("/weir.db"));
@@ -151,10 +146,7 @@ void store_close(struct store *store) {
     pthread_cond_destroy(&store->shared.changed);
     pthread_mutex_destroy(&store->shared.lock);
     session_filter_free(store->known);
-    free(store->folder);
-    free(store->url);
-    free(store->schema);
-    free(store->replica);
+    buf_done(&store->texts);
     store->magic = 0;
     free(store);
 }

@@ -24,10 +24,8 @@ struct searches;
 
 struct store {
     unsigned magic;
-    struct store_options options; /* `folder` is our own copy */
-    char *folder;
-    char *url, *schema;          /* of a server */
-    char *replica;               /* the name of this process among several */
+    struct store_options options; /* its texts are in `texts` */
+    struct buf texts;
     struct replica_watch *watch; /* NULL: the store is this process's alone */
     struct changes *changes;
     _Atomic size_t living;   /* replicas; 0: not counted yet */

@@ -62,14 +62,12 @@ static bool sweep_look(struct database *db, void *ctx, struct err *e) {
 
 static bool sweep_forget(struct database *db, void *ctx, struct err *e) {
     const struct sweep_ask *ask = ctx;
-    struct prepared *forget = NULL;
-    bool ok = database_prepare(db, "DELETE FROM object_doomed WHERE object = ?", &forget, e);
+    bool ok = true;
     for (size_t i = 0; ok && i < ask->count; i++) {
-        if (!ask->rows[i].gone) continue;
-        database_bind(forget, 1, ask->rows[i].object);
-        ok = database_do(db, forget, e);
+        if (ask->rows[i].gone)
+            ok = database_run_with(db, "DELETE FROM object_doomed WHERE object = ?",
+                                   VALUES(sql_bytes(ask->rows[i].object)), e);
     }
-    database_finalize(forget);
     return ok;
 }
 

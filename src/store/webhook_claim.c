@@ -18,12 +18,12 @@
 struct webhook_claim_ask {
     struct store_task task;
     int64_t replica;
-    struct webhook_claim_put put; /* its texts are in `arena`; of others only key and number */
+    struct webhook_claim_put put; /* its texts are in `asked`; of others only key and number */
     char token[TOKEN_BYTES];      /* "<replica>-<number>" */
     uint64_t sent;
     enum webhook_claim_end end;
     bool stands;
-    struct arena *arena;          /* of the texts */
+    struct buf asked;
     struct arena *found;          /* of the claims */
     struct webhook_claim *claims; /* the answer of webhook_claims_take() */
     size_t count, room;
@@ -37,23 +37,13 @@ struct webhook_claim_ask {
 static struct webhook_claim_ask *ask_new(struct store *store,
                                          const struct webhook_claim_put *put) {
     struct webhook_claim_ask *ask = MEM_NEW(struct webhook_claim_ask);
-    ask->arena = arena_new(TEXT_MAX_BYTES);
     ask->replica = (int64_t)store_epoch(store);
     ask->put = *put;
-    bool fits = arena_str(ask->arena, put->key, &ask->put.key) &&
-                arena_str(ask->arena, put->bytes, &ask->put.bytes) &&
-                arena_str(ask->arena, put->peers, &ask->put.peers);
-    assert(fits); /* a webhook's texts are small */
-    (void)fits;
+    struct str *const texts[] = {&ask->put.key, &ask->put.bytes, &ask->put.peers};
+    assert(put->key.len + put->bytes.len + put->peers.len <= TEXT_MAX_BYTES);
+    buf_keep_texts(&ask->asked, texts, ARRAY_LEN(texts));
     snprintf(ask->token, sizeof(ask->token), "%" PRId64 "-%" PRIu64, ask->replica, put->number);
     return ask;
-}
-
-static void ask_free(struct webhook_claim_ask *ask) {
-    arena_free(ask->arena);
-    arena_free(ask->found);
-    free(ask->claims);
-    free(ask);
 }
 
 static void on_answer(const struct err *failed, void *ctx) {
@@ -64,7 +54,10 @@ static void on_answer(const struct err *failed, void *ctx) {
         ask->done_all(ask->claims, failed ? 0 : ask->count, failed, ask->ctx);
     else if (failed)
         log_debug("store: nobody hears what became of a webhook: %s", failed->text);
-    ask_free(ask);
+    buf_done(&ask->asked);
+    arena_free(ask->found);
+    free(ask->claims);
+    free(ask);
 }
 
 static struct webhook_claim_ask *ask_run(struct store *store, struct loop *home,
