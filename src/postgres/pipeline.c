@@ -1,7 +1,6 @@
 #include "postgres/pipeline.h"
 
 #include "base/mem.h"
-#include "postgres/encode.h"
 #include "postgres/login.h"
 #include "postgres/statements.h"
 
@@ -68,22 +67,17 @@ static bool send_step(struct pipeline *pipeline, struct postgres_request *reques
                       size_t place) {
     const struct postgres_step *step = &request->steps[place];
     struct encoded encoded;
-    char name[STATEMENT_NAME_BYTES];
-    bool is_new;
-    encode_step(step, &encoded);
-    unsigned number =
-        statements_number(&pipeline->statements, step->sql, encode_types(step), &is_new);
-    statement_name(number, name);
-    request->numbers[place] = number;
-    if (is_new) {
+    statements_encode(&pipeline->statements, step, &encoded);
+    request->numbers[place] = encoded.number;
+    if (encoded.is_new) {
         request->prepares |= UINT64_C(1) << place;
-        if (!pipeline->pq->PQsendPrepare(pipeline->conn, name, step->sql,
+        if (!pipeline->pq->PQsendPrepare(pipeline->conn, encoded.name, step->sql,
                                          (int)step->value_count, encoded.types))
             return false;
     }
-    return pipeline->pq->PQsendQueryPrepared(pipeline->conn, name, (int)step->value_count,
-                                             encoded.values, encoded.lengths, encoded.formats,
-                                             ENCODE_BINARY);
+    return pipeline->pq->PQsendQueryPrepared(pipeline->conn, encoded.name,
+                                             (int)step->value_count, encoded.values,
+                                             encoded.lengths, encoded.formats, ENCODE_BINARY);
 }
 
 static bool prepares(const struct postgres_request *request, size_t step) {

@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "postgres/encode.h"
 #include "postgres/login.h"
 #include "postgres/sqlstate.h"
 #include "postgres/statements.h"
@@ -140,10 +139,10 @@ static bool await_result(struct postgres_session *session, PGresult **ret, struc
 /* --- statements --------------------------------------------------------------------------------- */
 
 static bool session_prepare(struct postgres_session *session, const struct postgres_step *step,
-                            const struct encoded *encoded, const char *name, struct err *e) {
+                            const struct encoded *encoded, struct err *e) {
     PGresult *result;
-    if (!session->pq->PQsendPrepare(session->conn, name, step->sql, (int)step->value_count,
-                                    encoded->types))
+    if (!session->pq->PQsendPrepare(session->conn, encoded->name, step->sql,
+                                    (int)step->value_count, encoded->types))
         return session_break(session, NULL, e);
     if (!await_result(session, &result, e)) return false;
     session->pq->PQclear(result);
@@ -153,22 +152,17 @@ static bool session_prepare(struct postgres_session *session, const struct postg
 bool postgres_session_ask(struct postgres_session *session, const struct postgres_step *step,
                           struct postgres_rows *ret, struct err *e) {
     struct encoded encoded;
-    char name[STATEMENT_NAME_BYTES];
-    bool is_new;
     PGresult *result;
     if (session->broken)
         return err_set(e, ERR_UNAVAILABLE, "PostgreSQL %s: the connection is lost",
                        session->name);
     session->asked++;
-    encode_step(step, &encoded);
-    unsigned number =
-        statements_number(&session->statements, step->sql, encode_types(step), &is_new);
-    statement_name(number, name);
-    if (is_new && !session_prepare(session, step, &encoded, name, e)) {
-        statements_forget(&session->statements, number);
+    statements_encode(&session->statements, step, &encoded);
+    if (encoded.is_new && !session_prepare(session, step, &encoded, e)) {
+        statements_forget(&session->statements, encoded.number);
         return false;
     }
-    if (!session->pq->PQsendQueryPrepared(session->conn, name, (int)step->value_count,
+    if (!session->pq->PQsendQueryPrepared(session->conn, encoded.name, (int)step->value_count,
                                           encoded.values, encoded.lengths, encoded.formats,
                                           ENCODE_BINARY))
         return session_break(session, NULL, e);
