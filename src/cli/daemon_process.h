@@ -1,7 +1,7 @@
 /* daemon_process: the process that has a data folder, found without asking it.
  *
- * The daemon writes its id into weir.lock and keeps that file open (store/lock.h), and leaves its
- * ports beside it (daemon/ports.h). An id alone proves nothing: after a crash it may belong to
+ * The daemon writes its id into weir.lock and keeps that file open (store/store_folder.h), and
+ * leaves its ports beside it (daemon/ports.h). An id alone proves nothing: after a crash it may belong to
  * another process. So the process is taken hold of first (pidfd), and it is the daemon if it has
  * this very file open. What is signalled later is that process or nobody.
  *

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "daemon/client_lock.h"
-#include "store/create.h"
+#include "store/store_folder.h"
 #include "toolserver/sessions.h"
 #include "wire/json.h"
 
@@ -183,7 +183,7 @@ static bool start_unshared(struct own_daemon *own, const struct own_daemon_optio
 static bool take_lock(struct own_daemon *own, const struct config *config) {
     struct err none;
     char *folder = str_dup(config->data);
-    bool may = shared_daemon_may_be(config) && create_folder(folder, &none);
+    bool may = shared_daemon_may_be(config) && store_folder_make(folder, &none);
     free(folder);
     if (may) own->lock = client_lock_open(config->data, true);
     return own->lock >= 0 && client_lock_wait(own->lock) && client_lock_begin(own->lock);

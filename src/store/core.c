@@ -6,11 +6,9 @@
 #include "store/check.h"
 #include "store/core_postgres.h"
 #include "store/core_replica.h"
-#include "store/create.h"
-#include "store/lock.h"
 #include "store/look.h"
-#include "store/resync.h"
 #include "store/schema.h"
+#include "store/store_folder.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -101,7 +99,7 @@ static bool open_mark(struct core *core, const char *folder, struct err *e) {
 /* Does not change any byte of the data. */
 static bool open_database(struct core *core, const char *path, int64_t *ret_version,
                           struct err *e) {
-    return (core->durability == STORE_OFF || resync_log(path, e)) &&
+    return (core->durability == STORE_OFF || store_folder_resync_log(path, e)) &&
            database_open(&core->db, path, e) && core_settle(core, e) &&
            inspect(core, ret_version, e);
 }
@@ -128,10 +126,11 @@ static bool open_folder(struct core *core, const char *folder, struct err *e) {
     bool is_new;
     int64_t version;
     snprintf(path, sizeof(path), "%s/weir.db", folder);
-    if (!create_folder(folder, e) || !lock_take(folder, &core->lock, e)) return false;
+    if (!store_folder_make(folder, e) || !store_folder_lock(folder, &core->lock, e))
+        return false;
     if (!open_mark(core, folder, e)) return false;
     if (!check_file(path, &core->mark, &is_new, e)) return false;
-    if (is_new && !create_file(&core->db, folder, path, e)) return false;
+    if (is_new && !store_folder_make_file(&core->db, folder, path, e)) return false;
     if (!open_database(core, path, &version, e)) return false;
     database_trust(&core->db);
     if (!schema_migrate(&core->db, version, e)) return false;
@@ -184,7 +183,7 @@ bool core_open(struct core *core, const struct store_options *options,
         .durability = options->durability,
         .db = {.at_step = options->at_step, .ctx = options->ctx},
         .mark = {.file = -1},
-        .lock = LOCK_NONE,
+        .lock = STORE_FOLDER_UNLOCKED,
         .known = known,
         .reader = reader,
     };
@@ -218,7 +217,7 @@ static void close_files(struct core *core) {
 
 void core_close(struct core *core) {
     close_files(core);
-    lock_drop(core->lock);
+    store_folder_unlock(core->lock);
 }
 
 /* --- after a failed sync ------------------------------------------------------------------ */
