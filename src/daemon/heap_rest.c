@@ -3,7 +3,7 @@
 #include "base/heap.h"
 #include "base/mem.h"
 #include "base/program.h"
-#include "store/rest.h"
+#include "store/store.h"
 
 #include <pthread.h>
 #include <signal.h>

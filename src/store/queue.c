@@ -1,9 +1,11 @@
-#include "store/queue.h"
+#include "store/store_inner.h"
 
+#include "base/mem.h"
 #include "store/reader.h"
 #include "store/reply.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <time.h>
 
 /* --- asking, on any loop ------------------------------------------------------------------ */
@@ -89,6 +91,33 @@ void store_run(struct store *store, struct loop *home, struct store_task *task, 
 void store_ask(struct store *store, struct reader_task *task) {
     assert(store->magic == STORE_MAGIC && !store_is_server(store));
     reader_ask(store->reader, task);
+}
+
+struct rest {
+    struct store_task task;
+    task_fn *fn;
+    void *ctx;
+};
+
+static bool rest_run(struct database *db, void *ctx, struct err *e) {
+    struct rest *rest = ctx;
+    (void)e;
+    sqlite3_db_release_memory(db->handle);
+    rest->fn(rest->ctx);
+    return true;
+}
+
+static void rest_on_done(const struct err *failed, void *ctx) {
+    (void)failed;
+    free(ctx);
+}
+
+void store_rest(struct store *store, struct loop *home, task_fn *fn, void *ctx) {
+    struct rest *rest = MEM_NEW(struct rest);
+    *rest = (struct rest){.task = {.reads_only = true, .fn = rest_run, .on_done = rest_on_done},
+                          .fn = fn,
+                          .ctx = ctx};
+    store_run(store, home, &rest->task, rest);
 }
 
 void store_keep_keys(struct store *store, uint64_t kept_ms) {

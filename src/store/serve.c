@@ -1,13 +1,11 @@
-#include "store/serve.h"
+#include "store/store_inner.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "store/core_replica.h"
-#include "store/queue.h"
 #include "store/reader.h"
 #include "store/reply.h"
 #include "store/searches.h"
-#include "store/store_inner.h"
 
 #include <assert.h>
 

@@ -5,7 +5,6 @@
 #include "store/reader.h"
 #include "store/replica_watch.h"
 #include "store/searches.h"
-#include "store/serve.h"
 #include "store/store_inner.h"
 
 #include <assert.h>

@@ -242,4 +242,10 @@ struct store_load {
 
 void store_load(struct store *store, struct store_load *load);
 
+/* --- resting ------------------------------------------------------------------------------ */
+
+/* The store's thread frees the memory of cached pages, which will not be needed for a while; then it
+ * calls fn(ctx). Any loop. */
+void store_rest(struct store *store, struct loop *home, task_fn *fn, void *ctx);
+
 #endif
