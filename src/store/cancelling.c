@@ -90,7 +90,7 @@ static bool read_rows(struct database *db, struct cancelling_list *list, struct 
     list->arena = arena_new(CANCELLING_MAX * (CANCELLING_WHY_BYTES + KIB));
     struct database_rows rows =
         database_ask(db, read_wishes,
-                     VALUES(sql_number(list->replica), sql_number(CANCELLING_MAX),
+                     VALUES(sql_number(db->replica), sql_number(CANCELLING_MAX),
                             sql_number((int64_t)list->after)),
                      e);
     while (database_next(&rows, e) && copy_row(list, rows.row)) continue;
@@ -109,7 +109,6 @@ static void on_read(const struct err *failed, void *ctx) {
 }
 
 void cancelling_read(struct store *store, struct loop *home, struct cancelling_list *list) {
-    list->replica = (int64_t)store_epoch(store);
     list->task = (struct store_task){
         .reads_only = true, .needs_tables = true, .fn = read_list, .on_done = on_read};
     store_run(store, home, &list->task, list);

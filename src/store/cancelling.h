@@ -42,7 +42,6 @@ typedef void cancelling_fn(struct cancelling_list *list, const struct err *faile
 /* The caller keeps it until on_done has run, then ends it with cancelling_list_done(). */
 struct cancelling_list {
     struct store_task task;
-    int64_t replica;
     uint64_t after; /* only runs with a greater id */
     cancelling_fn *on_done;
     void *ctx;

@@ -17,7 +17,6 @@
 
 struct interrupting_ask {
     struct store_task task;
-    int64_t replica;
     struct arena *arena;
     struct interrupting *wishes;
     size_t count;
@@ -108,8 +107,8 @@ static bool take_wish(struct interrupting_ask *ask, struct prepared *row) {
 static bool run_read(struct database *db, void *ctx, struct err *e) {
     struct interrupting_ask *ask = ctx;
     char own[32], past_own[32];
-    snprintf(own, sizeof(own), "%" PRId64 "-", ask->replica);
-    snprintf(past_own, sizeof(past_own), "%" PRId64 ".", ask->replica); /* what follows '-' */
+    snprintf(own, sizeof(own), "%" PRId64 "-", db->replica);
+    snprintf(past_own, sizeof(past_own), "%" PRId64 ".", db->replica); /* what follows '-' */
     arena_free(ask->arena);
     ask->arena = arena_new(INTERRUPTING_MAX * RECORD_MAX_BYTES);
     ask->wishes = mem_resize(ask->wishes, INTERRUPTING_MAX * sizeof(*ask->wishes));
@@ -134,7 +133,6 @@ static void on_read(const struct err *failed, void *ctx) {
 struct interrupting_ask *interrupting_read(struct store *store, struct loop *home,
                                            interrupting_fn *done, void *ctx) {
     struct interrupting_ask *ask = MEM_NEW(struct interrupting_ask);
-    ask->replica = (int64_t)store_epoch(store);
     ask->done = done;
     ask->ctx = ctx;
     ask->task = (struct store_task){.reads_only = true, .fn = run_read, .on_done = on_read};

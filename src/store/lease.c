@@ -52,7 +52,7 @@ static bool find_holder(struct database *db, struct lease_request *request, stru
 static bool take_lease(struct database *db, void *ctx, struct err *e) {
     struct lease_request *request = ctx;
     bool ok = database_run_with(db, take,
-                                VALUES(sql_bytes(key_of(request)), sql_number(request->replica),
+                                VALUES(sql_bytes(key_of(request)), sql_number(db->replica),
                                        sql_number(request->recovers)),
                                 e);
     if (ok) request->held = database_changes(db) == 1;
@@ -66,7 +66,6 @@ static void on_asked(const struct err *failed, void *ctx) {
 }
 
 void lease_ask(struct store *store, struct loop *home, struct lease_request *request) {
-    request->replica = (int64_t)store_epoch(store);
     request->task = (struct store_task){
         .light = true, .takes = true, .fn = take_lease, .on_done = on_asked};
     store_run(store, home, &request->task, request);
@@ -78,13 +77,12 @@ static bool look_at_lease(struct database *db, void *ctx, struct err *e) {
     struct lease_request *request = ctx;
     request->holder[0] = '\0';
     return database_has(db, is_ours,
-                        VALUES(sql_bytes(key_of(request)), sql_number(request->replica)),
+                        VALUES(sql_bytes(key_of(request)), sql_number(db->replica)),
                         &request->held, e) &&
            (request->held || find_holder(db, request, e));
 }
 
 void lease_look(struct store *store, struct loop *home, struct lease_request *request) {
-    request->replica = (int64_t)store_epoch(store);
     request->task =
         (struct store_task){.reads_only = true, .fn = look_at_lease, .on_done = on_asked};
     store_run(store, home, &request->task, request);

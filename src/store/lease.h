@@ -34,7 +34,6 @@ typedef void lease_fn(struct lease_request *request, const struct err *failed, v
 struct lease_request {
     struct store_task task;
     struct lease_key key;
-    int64_t replica;
     bool recovers; /* it may be one that waits here until a dead replica's turns are ended */
     lease_fn *on_done; /* may be NULL when it is given back */
     void *ctx;

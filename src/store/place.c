@@ -12,7 +12,7 @@ static bool take_place(struct database *db, void *ctx, struct err *e) {
     struct place_request *request = ctx;
     return database_run_with(db, take,
                              VALUES(sql_number((int64_t)request->run),
-                                    sql_bytes(request->workspace), sql_number(request->replica),
+                                    sql_bytes(request->workspace), sql_number(db->replica),
                                     sql_number(request->max)),
                              e) &&
            database_has(db, "SELECT 1 FROM place WHERE run = ?1",
@@ -25,7 +25,6 @@ static void on_taken(const struct err *failed, void *ctx) {
 }
 
 void place_take(struct store *store, struct loop *home, struct place_request *request) {
-    request->replica = (int64_t)store_epoch(store);
     request->task = (struct store_task){
         .light = true, .takes = true, .fn = take_place, .on_done = on_taken};
     store_run(store, home, &request->task, request);

@@ -20,7 +20,6 @@ struct place_request {
     uint64_t run;
     struct str workspace;
     unsigned max; /* of the workspace */
-    int64_t replica;
     place_fn *on_done;
     void *ctx;
     bool taken; /* the answer: the run has a place; harmless if it had it before */

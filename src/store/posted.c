@@ -125,7 +125,7 @@ static bool take_row(struct database *db, void *ctx, struct err *e) {
     bool ok = database_run_with(db,
                                 "UPDATE posted SET taken = ?3 WHERE sender = ?1 AND number = ?2"
                                 " AND taken IN (0, ?3) AND refused IS NULL",
-                                VALUES(ROW(&take->id), sql_number(take->replica)), e);
+                                VALUES(ROW(&take->id), sql_number(db->replica)), e);
     take->taken = ok && database_changes(db) == 1;
     return ok;
 }
@@ -136,7 +136,6 @@ static void on_taken(const struct err *failed, void *ctx) {
 }
 
 void posted_take(struct store *store, struct loop *home, struct posted_take *take) {
-    take->replica = (int64_t)store_epoch(store);
     take->task = (struct store_task){.light = true, .fn = take_row, .on_done = on_taken};
     store_run(store, home, &take->task, take);
 }
@@ -174,7 +173,7 @@ static bool read_posted(struct database *db, void *ctx, struct err *e) {
     list->arena = arena_new(READ_MAX_BYTES);
     struct database_rows rows =
         database_ask(db, read_rows,
-                     VALUES(sql_number(list->replica), sql_number(POSTED_MAX),
+                     VALUES(sql_number(db->replica), sql_number(POSTED_MAX),
                             sql_number(list->after.sender), sql_number(list->after.number)),
                      e);
     while (!list->more && database_next(&rows, e))
@@ -188,7 +187,6 @@ static void on_read(const struct err *failed, void *ctx) {
 }
 
 void posted_read(struct store *store, struct loop *home, struct posted_list *list) {
-    list->replica = (int64_t)store_epoch(store);
     list->task = (struct store_task){
         .reads_only = true, .needs_tables = true, .fn = read_posted, .on_done = on_read};
     store_run(store, home, &list->task, list);

@@ -89,7 +89,6 @@ typedef void posted_fn(struct posted_list *list, const struct err *failed, void 
 struct posted_list {
     struct store_task task;
     struct posted_id after; /* only those that follow this one; zero: all */
-    int64_t replica;
     posted_fn *on_done;
     void *ctx;
     /* The answer. */
@@ -111,7 +110,6 @@ typedef void posted_take_fn(struct posted_take *take, const struct err *failed, 
 struct posted_take {
     struct store_task task;
     struct posted_id id;
-    int64_t replica;
     posted_take_fn *on_done;
     void *ctx;
     bool taken; /* the answer: it is this replica's to give; harmless if it was before */

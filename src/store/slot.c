@@ -35,21 +35,20 @@ static const char is_held[] =
  * may have waited for it alone, so they hear of it. */
 static bool ask_slot(struct database *db, void *ctx, struct err *e) {
     struct slot_request *request = ctx;
-    bool ok =
-        database_run_with(db, enter,
-                          VALUES(sql_number(request->replica), sql_number(request->number),
-                                 sql_bytes(request->pool), sql_bytes(request->app),
-                                 sql_number(request->background)),
-                          e) &&
-        database_run_with(db, take,
-                          VALUES(sql_number(request->replica), sql_number(request->number),
-                                 sql_bytes(request->pool), sql_number(request->all_max),
-                                 sql_number(request->app_max),
-                                 sql_number(request->background_max)),
-                          e);
+    bool ok = database_run_with(db, enter,
+                                VALUES(sql_number(db->replica), sql_number(request->number),
+                                       sql_bytes(request->pool), sql_bytes(request->app),
+                                       sql_number(request->background)),
+                                e) &&
+              database_run_with(db, take,
+                                VALUES(sql_number(db->replica), sql_number(request->number),
+                                       sql_bytes(request->pool), sql_number(request->all_max),
+                                       sql_number(request->app_max),
+                                       sql_number(request->background_max)),
+                                e);
     if (ok && database_changes(db) == 1) db->changed |= CHANGE_SLOTS;
     return ok && database_has(db, is_held,
-                              VALUES(sql_number(request->replica), sql_number(request->number)),
+                              VALUES(sql_number(db->replica), sql_number(request->number)),
                               &request->held, e);
 }
 
@@ -59,7 +58,6 @@ static void on_asked(const struct err *failed, void *ctx) {
 }
 
 void slot_ask(struct store *store, struct loop *home, struct slot_request *request) {
-    request->replica = (int64_t)store_epoch(store);
     request->task =
         (struct store_task){.light = true, .takes = true, .fn = ask_slot, .on_done = on_asked};
     store_run(store, home, &request->task, request);

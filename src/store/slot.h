@@ -25,7 +25,6 @@ struct slot_request {
     struct str pool, app;
     bool background;
     unsigned all_max, app_max, background_max;
-    int64_t replica;
     slot_fn *on_done;
     void *ctx;
     bool held; /* the answer: it may run; harmless if it had the slot before. Else it waits */

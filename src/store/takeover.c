@@ -9,11 +9,11 @@
 /* --- fencing ------------------------------------------------------------------------------ */
 
 static bool fence_dead(struct database *db, void *ctx, struct err *e) {
-    const struct takeover *takeover = ctx;
+    (void)ctx;
     return database_run_with(db,
                              "UPDATE replica SET fenced = 1 WHERE until < clock_timestamp()"
                              " AND fenced = 0 AND id <> ?1",
-                             VALUES(sql_number(takeover->replica)), e);
+                             VALUES(sql_number(db->replica)), e);
 }
 
 /* --- what they held ----------------------------------------------------------------------- */
@@ -42,8 +42,7 @@ static void add_run(struct takeover *takeover, uint64_t run, uint64_t last_seq) 
 }
 
 static bool take_runs(struct database *db, struct takeover *takeover, struct err *e) {
-    struct database_rows rows =
-        database_ask(db, move_runs, VALUES(sql_number(takeover->replica)), e);
+    struct database_rows rows = database_ask(db, move_runs, VALUES(sql_number(db->replica)), e);
     takeover->run_count = 0;
     while (database_next(&rows, e))
         add_run(takeover, (uint64_t)database_number_of(rows.row, 0),
@@ -59,7 +58,7 @@ static bool take_all(struct database *db, void *ctx, struct err *e) {
     db->changed =
         change_join(db->changed, CHANGE_POSTED | CHANGE_FREED | CHANGE_SLOTS | CHANGE_WEBHOOKS);
     return take_runs(db, takeover, e) &&
-           database_run_with(db, move_leases, VALUES(sql_number(takeover->replica)), e) &&
+           database_run_with(db, move_leases, VALUES(sql_number(db->replica)), e) &&
            database_run(db,
                         "DELETE FROM posted WHERE sender IN " TAKEN ";"
                         "DELETE FROM place WHERE holder IN " TAKEN ";"
@@ -99,7 +98,6 @@ static void on_fenced(const struct err *failed, void *ctx) {
 
 void takeover_start(struct store *store, struct loop *home, struct takeover *takeover) {
     takeover->store = store;
-    takeover->replica = (int64_t)store_epoch(store);
     takeover->task = (struct store_task){.light = true, .fn = fence_dead, .on_done = on_fenced};
     store_run(store, home, &takeover->task, takeover);
 }

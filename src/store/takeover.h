@@ -32,7 +32,6 @@ struct takeover {
     struct store *store;
     takeover_fn *on_done;
     void *ctx;
-    int64_t replica;
     /* The answer. */
     struct takeover_run *runs;
     size_t run_count;

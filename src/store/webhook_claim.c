@@ -17,7 +17,6 @@
 
 struct webhook_claim_ask {
     struct store_task task;
-    int64_t replica;
     struct webhook_claim_put put; /* its texts are in `asked`; of others only key and number */
     char token[TOKEN_BYTES];      /* "<replica>-<number>" */
     uint64_t sent;
@@ -37,12 +36,12 @@ struct webhook_claim_ask {
 static struct webhook_claim_ask *ask_new(struct store *store,
                                          const struct webhook_claim_put *put) {
     struct webhook_claim_ask *ask = MEM_NEW(struct webhook_claim_ask);
-    ask->replica = (int64_t)store_epoch(store);
     ask->put = *put;
     struct str *const texts[] = {&ask->put.key, &ask->put.bytes, &ask->put.peers};
     assert(put->key.len + put->bytes.len + put->peers.len <= TEXT_MAX_BYTES);
     buf_keep_texts(&ask->asked, texts, ARRAY_LEN(texts));
-    snprintf(ask->token, sizeof(ask->token), "%" PRId64 "-%" PRIu64, ask->replica, put->number);
+    snprintf(ask->token, sizeof(ask->token), "%" PRIu64 "-%" PRIu64, store_epoch(store),
+             put->number);
     return ask;
 }
 
@@ -58,6 +57,12 @@ static void on_answer(const struct err *failed, void *ctx) {
     arena_free(ask->found);
     free(ask->claims);
     free(ask);
+}
+
+static struct webhook_claim_ask *ask_of(struct store *store, struct str key, uint64_t number) {
+    return ask_new(store,
+                   &(struct webhook_claim_put){
+                       .key = key, .bytes = STR_EMPTY, .peers = STR_EMPTY, .number = number});
 }
 
 static struct webhook_claim_ask *ask_run(struct store *store, struct loop *home,
@@ -187,7 +192,7 @@ static bool tell_holder(struct database *db, const struct webhook_claim_ask *ask
                         struct err *e) {
     char own[TOKEN_BYTES];
     bool others = false;
-    snprintf(own, sizeof(own), "%" PRId64 "-%%", ask->replica);
+    snprintf(own, sizeof(own), "%" PRId64 "-%%", db->replica);
     bool ok = database_has(
         db, "SELECT 1 FROM kept WHERE space = 6 AND key = ?1 AND NOT bytes LIKE ?2",
         VALUES(key_of(ask), sql_bytes(str_from(own))), &others, e);
@@ -255,8 +260,7 @@ static bool run_remove(struct database *db, void *ctx, struct err *e) {
 struct webhook_claim_ask *webhook_claim_remove(struct store *store, struct loop *home,
                                                struct str key, webhook_claim_fn *done,
                                                void *ctx) {
-    struct webhook_claim_ask *ask = ask_new(
-        store, &(struct webhook_claim_put){.key = key, .bytes = STR_EMPTY, .peers = STR_EMPTY});
+    struct webhook_claim_ask *ask = ask_of(store, key, 0);
     ask->done = done;
     ask->ctx = ctx;
     return ask_run(store, home, ask, &(struct store_task){.light = true, .fn = run_remove});
@@ -269,12 +273,6 @@ struct webhook_claim_ask *webhook_claim_remove(struct store *store, struct loop 
 static bool run_check(struct database *db, void *ctx, struct err *e) {
     struct webhook_claim_ask *ask = ctx;
     return database_has(db, STANDS, VALUES(key_of(ask), token_of(ask)), &ask->stands, e);
-}
-
-static struct webhook_claim_ask *ask_of(struct store *store, struct str key, uint64_t number) {
-    return ask_new(store,
-                   &(struct webhook_claim_put){
-                       .key = key, .bytes = STR_EMPTY, .peers = STR_EMPTY, .number = number});
 }
 
 struct webhook_claim_ask *webhook_claim_check(struct store *store, struct loop *home,
@@ -364,7 +362,7 @@ static bool take_row(struct webhook_claim_ask *ask, struct prepared *row, struct
 
 static bool read_claims(struct database *db, struct webhook_claim_ask *ask, struct err *e) {
     char own[TOKEN_BYTES];
-    snprintf(own, sizeof(own), "%" PRId64 "-%%", ask->replica);
+    snprintf(own, sizeof(own), "%" PRId64 "-%%", db->replica);
     arena_free(ask->found);
     ask->found = arena_new(KEPT_READ_MAX_BYTES);
     ask->count = 0;

@@ -499,6 +499,7 @@ static void clock_timestamp(sqlite3_context *context, int count, sqlite3_value *
 void fake_store_share(struct store *store) {
     struct err e;
     open_tables(store);
+    store->db.replica = 1; /* as store_epoch() says */
     sqlite3_create_function(store->db.handle, "clock_timestamp", 0, SQLITE_UTF8, NULL,
                             clock_timestamp, NULL, NULL);
     bool ok = database_run(&store->db,
