@@ -19,18 +19,14 @@ struct download_ask {
     void *ctx;
 };
 
-static void ask_free(struct download_ask *ask) {
-    buf_done(&ask->asked);
-    arena_free(ask->texts);
-    free(ask->rows);
-    free(ask);
-}
-
 static void on_done(const struct err *failed, void *ctx) {
     struct download_ask *ask = ctx;
     if (ask->put) ask->put(failed, ask->ctx);
     if (ask->list) ask->list(ask->rows, failed ? 0 : ask->count, failed, ask->ctx);
-    ask_free(ask);
+    buf_done(&ask->asked);
+    arena_free(ask->texts);
+    free(ask->rows);
+    free(ask);
 }
 
 void download_forget(struct download_ask *ask) {

@@ -29,7 +29,13 @@ static struct kept_ask *ask_new(size_t max_bytes, kept_done_fn *done, void *ctx)
     return ask;
 }
 
-static void ask_free(struct kept_ask *ask) {
+static void on_done(const struct err *failed, void *ctx) {
+    struct kept_ask *ask = ctx;
+    bool read = ask->task.reads_only;
+    if (ask->done)
+        ask->done(ask->records, failed || !read ? 0 : ask->count, failed, ask->ctx);
+    else if (failed && !read)
+        log_warning("store: records of a contract are not kept: %s", failed->text);
     arena_free(ask->arena);
     free(ask->records);
     free(ask);
@@ -55,16 +61,6 @@ static bool run_write(struct database *db, void *ctx, struct err *e) {
     return true;
 }
 
-static void on_written(const struct err *failed, void *ctx) {
-    struct kept_ask *ask = ctx;
-    if (ask->done) {
-        ask->done(NULL, 0, failed, ask->ctx);
-    } else if (failed) {
-        log_warning("store: records of a contract are not kept: %s", failed->text);
-    }
-    ask_free(ask);
-}
-
 struct kept_ask *kept_write_start(struct store *store, struct loop *loop,
                                   const struct kept_record *records, size_t count,
                                   kept_done_fn *done, void *ctx) {
@@ -78,7 +74,7 @@ struct kept_ask *kept_write_start(struct store *store, struct loop *loop,
         assert(fits); /* records are small */
         (void)fits;
     }
-    ask->task = (struct store_task){.fn = run_write, .on_done = on_written};
+    ask->task = (struct store_task){.fn = run_write, .on_done = on_done};
     store_run(store, loop, &ask->task, ask);
     return ask;
 }
@@ -122,15 +118,9 @@ static bool run_read(struct database *db, void *ctx, struct err *e) {
     return database_end(&rows);
 }
 
-static void on_read(const struct err *failed, void *ctx) {
-    struct kept_ask *ask = ctx;
-    if (ask->done) ask->done(ask->records, failed ? 0 : ask->count, failed, ask->ctx);
-    ask_free(ask);
-}
-
 static struct kept_ask *read_start(struct store *store, struct loop *loop,
                                    struct kept_ask *ask) {
-    ask->task = (struct store_task){.reads_only = true, .fn = run_read, .on_done = on_read};
+    ask->task = (struct store_task){.reads_only = true, .fn = run_read, .on_done = on_done};
     store_run(store, loop, &ask->task, ask);
     return ask;
 }

@@ -143,10 +143,10 @@ bool batch_keep(struct batch *batch, struct str *text, struct err *e) {
     return arena_str(batch->arena, *text, text) || batch_is_full(e);
 }
 
-void batch_key_add(struct batch *batch, struct str text) {
+void projection_key_add(struct buf *key, struct str text) {
     uint64_t len = text.len;
-    buf_append(&batch->key, str_of(&len, sizeof(len)));
-    buf_append(&batch->key, text);
+    buf_append(key, str_of(&len, sizeof(len)));
+    buf_append(key, text);
 }
 
 /* --- runs --------------------------------------------------------------------------------- */

@@ -101,9 +101,9 @@ static struct session_change *session_of(struct batch *batch,
                                          struct sessions_gathered *gathered,
                                          const struct event *event, struct err *e) {
     buf_clear(&batch->key);
-    batch_key_add(batch, event->started.workspace);
-    batch_key_add(batch, event->started.user);
-    batch_key_add(batch, event->started.session);
+    projection_key_add(&batch->key, event->started.workspace);
+    projection_key_add(&batch->key, event->started.user);
+    projection_key_add(&batch->key, event->started.session);
     struct session_change *session = map_find(gathered->map, buf_str(&batch->key));
     if (session) return session;
     session = batch_alloc(batch, sizeof(*session), e);

@@ -118,9 +118,9 @@ static struct usage_change *sum_of(struct batch *batch, struct usage_gathered *g
                                    struct err *e) {
     int64_t day = day_of(run, event);
     buf_clear(&batch->key);
-    batch_key_add(batch, run->entry.workspace);
-    batch_key_add(batch, event->agent);
-    batch_key_add(batch, event->usage.model);
+    projection_key_add(&batch->key, run->entry.workspace);
+    projection_key_add(&batch->key, event->agent);
+    projection_key_add(&batch->key, event->usage.model);
     buf_append(&batch->key, str_of(&day, sizeof(day)));
     struct usage_change *usage = map_find(gathered->map, buf_str(&batch->key));
     if (usage) return usage;
@@ -148,12 +148,6 @@ static bool sums_take(struct batch *batch, void *gathered, struct run_change *ru
 
 /* --- waiting ------------------------------------------------------------------------------ */
 
-static void add_to_key(struct buf *key, struct str text) {
-    uint64_t len = text.len;
-    buf_append(key, str_of(&len, sizeof(len)));
-    buf_append(key, text);
-}
-
 static struct str copy_text(char **room, struct str text) {
     char *at = *room;
     if (text.len) memcpy(at, text.at, text.len);
@@ -163,9 +157,9 @@ static struct str copy_text(char **room, struct str text) {
 
 static struct usage_change *waiting_of(struct sums *sums, const struct usage_sum *sum) {
     buf_clear(&sums->key);
-    add_to_key(&sums->key, sum->workspace);
-    add_to_key(&sums->key, sum->agent);
-    add_to_key(&sums->key, sum->model);
+    projection_key_add(&sums->key, sum->workspace);
+    projection_key_add(&sums->key, sum->agent);
+    projection_key_add(&sums->key, sum->model);
     buf_append(&sums->key, str_of(&sum->day, sizeof(sum->day)));
     struct usage_change *waiting = map_find(sums->map, buf_str(&sums->key));
     if (waiting) return waiting;

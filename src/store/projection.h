@@ -91,8 +91,8 @@ void *batch_alloc(struct batch *batch, size_t size, struct err *e);
 /* Replace *text by a copy in the batch's arena. */
 MUST_CHECK bool batch_keep(struct batch *batch, struct str *text, struct err *e);
 
-/* Build one key of several texts, of any bytes: clear batch->key, then add each text. Its
- * length is written before it. */
-void batch_key_add(struct batch *batch, struct str text);
+/* Build one key of several texts, of any bytes: clear it, such as batch->key, then add each text.
+ * Its length is written before it. */
+void projection_key_add(struct buf *key, struct str text);
 
 #endif
