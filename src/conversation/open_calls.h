@@ -4,8 +4,8 @@
  * within that message the first such call. Each step takes the same time, however many calls
  * share an id:
  *
- *     id ─▶ group ─▶ older group       a group: the open calls of one message, in order
- *             └─▶ call ─▶ next call
+ *     id ─▶ first call ─▶ first call of an older message
+ *             └─▶ next call of its message
  *
  * Memory   owns its lists; open_calls_done().
  * Threads  none.
@@ -18,8 +18,8 @@
 #define OPEN_CALLS_NONE SIZE_MAX
 
 struct open_calls {
-    struct map *by_id; /* to the newest group */
-    size_t steps;      /* groups that were looked at: what tests bound */
+    struct map *by_id; /* to the first call of the newest message */
+    size_t steps;      /* such calls that were looked at: what tests bound */
 };
 
 void open_calls_init(struct open_calls *calls);
