@@ -301,9 +301,10 @@ static int64_t day_of(int64_t unix_ms) {
     return unix_ms / DAY_MS - (unix_ms % DAY_MS < 0);
 }
 
-/* Locked. Find the account, and advance it to the day. */
-static void find_account(struct reservation *reservation, struct account_stripe *stripe,
-                         int64_t unix_ms) {
+/* Find the account, lock its stripe, and advance it to the day. */
+static struct account_stripe *lock_account(struct reservation *reservation, int64_t unix_ms) {
+    struct account_stripe *stripe =
+        striped_lock(reservation->ledger->stripes, reservation->workspace);
     if (unix_ms > stripe->now_ms) stripe->now_ms = unix_ms;
     struct account *account = account_of(stripe, reservation->workspace, day_of(unix_ms));
     account_turn(account, day_of(unix_ms));
@@ -313,6 +314,7 @@ static void find_account(struct reservation *reservation, struct account_stripe 
     reservation->day = account->day;
     reservation->both_totals[0] = &account->all;
     reservation->both_totals[1] = account_agent(account, reservation->agent);
+    return stripe;
 }
 
 bool ledger_reserve(struct ledger *ledger, const struct budget *budgets, size_t budget_count,
@@ -326,8 +328,7 @@ bool ledger_reserve(struct ledger *ledger, const struct budget *budgets, size_t 
                                       .agent = agent,
                                       .budgets = budgets,
                                       .budget_count = budget_count};
-    struct account_stripe *stripe = striped_lock(ledger->stripes, workspace);
-    find_account(&reservation, stripe, unix_ms);
+    struct account_stripe *stripe = lock_account(&reservation, unix_ms);
     bool held = has_room(&reservation, wanted, e);
     if (held) ledger_begin(&reservation, wanted);
     pthread_mutex_unlock(&stripe->lock);
@@ -515,10 +516,8 @@ enum ledger_answer ledger_ask(struct ledger *ledger, struct ledger_wait *wait, s
                                           .agent = call->agent,
                                           .budgets = call->budgets,
                                           .budget_count = call->budget_count};
-    struct account_stripe *stripe = striped_of(ledger->stripes, call->workspace);
+    struct account_stripe *stripe = lock_account(&wait->reserved, call->unix_ms);
     struct amount held;
-    pthread_mutex_lock(&stripe->lock);
-    find_account(&wait->reserved, stripe, call->unix_ms);
     enum ledger_answer answer = ledger_judge(&wait->reserved, call, &held, e);
     if (answer == LEDGER_GRANTED && one_before(wait->reserved.account, wait))
         answer = LEDGER_WAITS;
