@@ -17,7 +17,6 @@ void lost_calls_init(struct lost_calls *calls) {
 
 static void lost_calls_drop(struct lost_call *call) {
     text_done(&call->call_id);
-    text_done(&call->tool);
     text_done(&call->agent);
 }
 
@@ -44,7 +43,6 @@ static void lost_calls_add(struct lost_calls *calls, const struct event *event) 
     }
     calls->calls[calls->count++] =
         (struct lost_call){.call_id = text_copy(event->tool_call.call_id),
-                           .tool = text_copy(event->tool_call.tool),
                            .agent = text_copy(event->agent),
                            .held = event->tool_call.held,
                            .idempotent = is_harmless(event)};

@@ -17,7 +17,7 @@
 
 /* One call, and who asked for it. */
 struct lost_call {
-    struct text call_id, tool, agent;
+    struct text call_id, agent;
     bool held; /* waiting for a human's approval: it was not made */
     bool idempotent;
     bool answered;
