@@ -2,25 +2,25 @@
 
 #include "base/clock.h"
 
-#define BYTES_A_TOKEN 4   /* an estimate until the provider has counted */
 #define REPORT_BYTES 1024 /* the ledger is updated in steps of this size */
-
-static int64_t tokens_of(size_t bytes) {
-    return (int64_t)(bytes / BYTES_A_TOKEN) + 1;
-}
 
 static const struct price *price_now(const struct expense *expense, struct str model) {
     const struct price_book *prices = expense->engine->prices;
     return prices ? price_find(prices, model, clock_unix_ms()) : NULL;
 }
 
-static struct amount amount_of(const struct expense *expense, size_t reply_bytes) {
+struct amount expense_amount(const struct price *price, size_t prompt_bytes,
+                             int64_t output_tokens) {
     struct event_usage guess = USAGE_UNKNOWN;
-    guess.prompt = tokens_of(expense->asked_bytes);
-    guess.completion = reply_bytes ? tokens_of(reply_bytes) : 0;
-    const struct price *price = price_now(expense, expense->model);
+    guess.prompt = expense_tokens(prompt_bytes);
+    guess.completion = output_tokens;
     int64_t cost = price ? price_of(price, &guess) : 0;
     return (struct amount){cost == TOKENS_UNKNOWN ? 0 : cost, guess.prompt + guess.completion};
+}
+
+static struct amount amount_of(const struct expense *expense, size_t reply_bytes) {
+    return expense_amount(price_now(expense, expense->model), expense->asked_bytes,
+                          reply_bytes ? expense_tokens(reply_bytes) : 0);
 }
 
 bool expense_reserve(struct expense *expense, struct str workspace, struct str agent,
@@ -57,8 +57,8 @@ static struct amount spent(const struct expense *expense, const struct event_usa
 static void estimate(const struct expense *expense, struct event_usage *usage) {
     struct event_usage all = USAGE_UNKNOWN;
     if (usage->prompt >= 0 && usage->completion >= 0) return;
-    all.prompt = usage->prompt >= 0 ? usage->prompt : tokens_of(expense->asked_bytes);
-    all.completion = expense->came_bytes ? tokens_of(expense->came_bytes) : 0;
+    all.prompt = usage->prompt >= 0 ? usage->prompt : expense_tokens(expense->asked_bytes);
+    all.completion = expense->came_bytes ? expense_tokens(expense->came_bytes) : 0;
     if (usage->completion >= 0) all.completion = usage->completion;
     const struct price *price = price_now(expense, usage->model);
     usage->estimated = true;

@@ -26,6 +26,17 @@ struct expense {
     struct reservation reserved;
 };
 
+/* An estimate until the provider has counted. */
+#define BYTES_A_TOKEN 4
+
+static inline int64_t expense_tokens(size_t bytes) {
+    return (int64_t)(bytes / BYTES_A_TOKEN) + 1;
+}
+
+/* What so much costs. price: NULL: it is not known, and taken for nothing. */
+struct amount expense_amount(const struct price *price, size_t prompt_bytes,
+                             int64_t output_tokens);
+
 /* errors  ERR_RESOURCE_EXHAUSTED as ledger_reserve() */
 MUST_CHECK bool expense_reserve(struct expense *expense, struct str workspace, struct str agent,
                                 struct err *e);

@@ -5,16 +5,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "budget/account.h"
+#include "job/expense.h"
 #include "turn/turn.h"
 
 #include <stdlib.h>
 
-#define BYTES_A_TOKEN 4
 #define BUDGET_WAIT_MS (60 * 1000) /* at most, for calls that hold what is left of a budget */
-
-static int64_t tokens_of(size_t bytes) {
-    return (int64_t)(bytes / BYTES_A_TOKEN) + 1;
-}
 
 static size_t prompt_bytes(const struct provider_request *asked) {
     size_t bytes = asked->system.len + asked->schema.len;
@@ -35,19 +31,11 @@ static const struct price *price_now(const struct run *run, struct str model) {
     return price_find(prices, model, clock_unix_ms());
 }
 
-static struct amount amount_of(size_t prompt_len, int64_t output_tokens,
-                               const struct price *price) {
-    struct event_usage guess = USAGE_UNKNOWN;
-    guess.prompt = tokens_of(prompt_len);
-    guess.completion = output_tokens;
-    int64_t cost = price ? price_of(price, &guess) : 0;
-    return (struct amount){cost == TOKENS_UNKNOWN ? 0 : cost, guess.prompt + guess.completion};
-}
-
 static struct amount used_so_far(const struct run *run) {
-    int64_t output = run->spending.output_bytes ? tokens_of(run->spending.output_bytes) : 0;
-    return amount_of(run->spending.prompt_bytes, output,
-                     price_now(run, run->model_round.request.model));
+    int64_t output =
+        run->spending.output_bytes ? expense_tokens(run->spending.output_bytes) : 0;
+    return expense_amount(price_now(run, run->model_round.request.model),
+                          run->spending.prompt_bytes, output);
 }
 
 /* --- limits of an agent ------------------------------------------------------------------- */
@@ -75,8 +63,8 @@ static bool check_limits(struct run *run, struct amount more) {
 
 bool run_limits_allow(const struct run *run, uint64_t prompt_len, uint64_t output_len) {
     const struct agent_limits *limits = &run->agent->limits;
-    struct amount more = amount_of((size_t)prompt_len, tokens_of((size_t)output_len),
-                                   price_now(run, run->agent->model));
+    struct amount more = expense_amount(price_now(run, run->agent->model), (size_t)prompt_len,
+                                        expense_tokens((size_t)output_len));
     struct amount used = amount_add(run->spending.spent, more);
     return !is_over(used.tokens, limits->tokens_max) &&
            !is_over(used.cost_nano, limits->cost_nano_max);
@@ -114,14 +102,14 @@ static struct ledger_call call_of(const struct run *run) {
     int64_t longest = asked->options ? asked->options->output_tokens_max : 0;
     const struct price *price = price_now(run, asked->model);
     struct amount most = {0};
-    if (longest) most = amount_of(run->spending.prompt_bytes, longest, price);
+    if (longest) most = expense_amount(price, run->spending.prompt_bytes, longest);
     return (struct ledger_call){.workspace = run->request.name.workspace,
                                 .agent = run->agent->slug,
                                 .model = asked->model,
                                 .budgets = engine->budgets,
                                 .budget_count = engine->budget_count,
                                 .unix_ms = clock_unix_ms(),
-                                .prompt = amount_of(run->spending.prompt_bytes, 0, price),
+                                .prompt = expense_amount(price, run->spending.prompt_bytes, 0),
                                 .most = most,
                                 .priced = price != NULL};
 }
@@ -225,8 +213,9 @@ static struct event_usage completed(const struct run *run, const struct event_us
         received -= run->spending.thinking_bytes;
         thoughts = all.thoughts;
     }
-    if (all.prompt < 0) all.prompt = tokens_of(run->spending.prompt_bytes);
-    if (all.completion < 0) all.completion = sum(received ? tokens_of(received) : 0, thoughts);
+    if (all.prompt < 0) all.prompt = expense_tokens(run->spending.prompt_bytes);
+    if (all.completion < 0)
+        all.completion = sum(received ? expense_tokens(received) : 0, thoughts);
     return all;
 }
 
