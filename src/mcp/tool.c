@@ -16,10 +16,10 @@ struct mcp_tool {
     struct tool base;
     struct mcp_client *client; /* NULL: the tool belongs to a server of the hub */
     struct mcp_server *server;
-    char *remote_name; /* the server's own name for it */
-    char *name, *description, *parameters;
-    struct schema *schema; /* NULL: none, or not supported */
-    bool has_headers;      /* some arguments go as headers, too */
+    struct str remote_name; /* the server's own name for it */
+    struct buf texts;       /* of that and of `base` */
+    struct schema *schema;  /* NULL: none, or not supported */
+    bool has_headers;       /* some arguments go as headers, too */
 };
 
 struct tool_call {
@@ -75,7 +75,7 @@ static void write_params(const struct mcp_tool *tool, const struct tool_request 
     struct json_writer w = json_writer(out);
     json_open_object(&w);
     if (request->trace) write_trace(request->trace, &w);
-    json_member_str(&w, "name", str_from(tool->remote_name));
+    json_member_str(&w, "name", tool->remote_name);
     json_member_raw(&w, "arguments", request->args);
     json_close(&w);
 }
@@ -92,7 +92,7 @@ static struct tool_call *mcp_tool_start(struct tool *base, struct loop *loop,
     struct mcp_request asked = {
         .caller = {request->user, request->workspace, request->session},
         .method = "tools/call",
-        .name = str_from(tool->remote_name),
+        .name = tool->remote_name,
         .params = buf_str(&params),
         .schema = tool->has_headers ? base->parameters : STR_EMPTY,
         /* An orchestrator's contract knows no tokens. */
@@ -121,10 +121,7 @@ static void free_tool(struct tool *base) {
     schema_free(tool->schema);
     mcp_client_unref(tool->client);
     mcp_server_unref(tool->server);
-    free(tool->remote_name);
-    free(tool->name);
-    free(tool->description);
-    free(tool->parameters);
+    buf_done(&tool->texts);
     free(tool);
 }
 
@@ -134,22 +131,22 @@ static const struct tool_kind kind = {
 static struct mcp_tool *tool_make(const struct mcp_tool_info *info, struct str name) {
     struct mcp_tool *tool = MEM_NEW(struct mcp_tool);
     struct err e;
-    tool->name = str_dup(name);
-    tool->remote_name = str_dup(info->name);
-    tool->description = str_dup(info->description);
-    tool->parameters = str_dup(info->schema);
+    tool->remote_name = info->name;
     tool->base = (struct tool){.kind = &kind,
-                               .name = str_from(tool->name),
-                               .description = str_from(tool->description),
-                               .parameters = str_from(tool->parameters),
+                               .name = name,
+                               .description = info->description,
+                               .parameters = info->schema,
                                .idempotent = info->idempotent,
                                .timeout_ms = MCP_TOOL_MS};
+    struct str *texts[] = {&tool->remote_name, &tool->base.name, &tool->base.description,
+                           &tool->base.parameters};
+    buf_keep_texts(&tool->texts, texts, ARRAY_LEN(texts));
     if (!schema_read(tool->base.parameters, &tool->schema, &e))
-        log_often(
-            LOG_WARNING,
-            "the arguments of the MCP tool '%s' are not checked here, its schema asks for "
-            "something unknown: %s",
-            tool->name, e.text);
+        log_often(LOG_WARNING,
+                  "the arguments of the MCP tool '" STR_FMT
+                  "' are not checked here, its schema asks for "
+                  "something unknown: %s",
+                  STR_ARG(name), e.text);
     tool->base.schema = tool->schema;
     tool->has_headers = param_headers_wanted(tool->base.parameters);
     return tool;

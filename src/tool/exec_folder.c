@@ -101,20 +101,17 @@ static void sweep_session(char *folder, uint64_t idle_ms) {
     if (is_unused(folder, idle_ms)) remove_all(folder);
 }
 
-static void sweep_user(char *folder, uint64_t idle_ms) {
+/* The same for the folder `name` in it. */
+static void each_below(const char *folder, const char *name, each_fn *each, uint64_t idle_ms) {
     struct buf path;
     buf_init(&path, PATH_MAX_BYTES);
-    buf_printf(&path, "%s/sessions", folder);
-    if (buf_append_byte(&path, '\0')) each_entry(path.at, sweep_session, idle_ms);
+    buf_printf(&path, "%s/%s", folder, name);
+    if (buf_append_byte(&path, '\0')) each_entry(path.at, each, idle_ms);
     buf_done(&path);
 }
 
-static void exec_folder_sweep(const char *whole, uint64_t idle_ms) {
-    struct buf path;
-    buf_init(&path, PATH_MAX_BYTES);
-    buf_printf(&path, "%s/users", whole);
-    if (buf_append_byte(&path, '\0')) each_entry(path.at, sweep_user, idle_ms);
-    buf_done(&path);
+static void sweep_user(char *folder, uint64_t idle_ms) {
+    each_below(folder, "sessions", sweep_session, idle_ms);
 }
 
 /* --- making ------------------------------------------------------------------------------- */
@@ -150,7 +147,8 @@ bool exec_folder_make(const char *root, enum exec_scope scope, uint64_t idle_ms,
     char *whole = fits ? str_dup(str_head(buf_str(&path), whole_len)) : NULL;
     buf_done(&path);
     bool made = fits && make_folders(folder, strlen(root) + 1, &fresh, e);
-    if (made && fresh && scope == EXEC_SESSION && idle_ms) exec_folder_sweep(whole, idle_ms);
+    if (made && fresh && scope == EXEC_SESSION && idle_ms)
+        each_below(whole, "users", sweep_user, idle_ms);
     if (made) mark_used(folder);
     if (!made || !sandbox_own(folder, e)) {
         free(folder);
