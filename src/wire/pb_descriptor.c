@@ -1,129 +1,102 @@
 #include "wire/pb_descriptor.h"
 
-#define AT(member) offsetof(struct OF, member)
+#define AT(of, member) offsetof(struct of, member)
 
-#define PLAIN(number, kind, member)                                                            \
-    { number, kind, PB_IMPLICIT, AT(member), 0, NULL, #member }
-#define MAYBE(number, kind, member)                                                            \
-    { number, kind, PB_OPTIONAL, AT(member), AT(has_##member), NULL, #member }
-#define MANY(number, kind, member, sub)                                                        \
-    { number, kind, PB_REPEATED, AT(member), AT(member##_count), sub, #member }
-#define MESSAGE(number, member, sub)                                                           \
-    { number, PB_MESSAGE, PB_IMPLICIT, AT(member), 0, sub, #member }
+#define PLAIN(of, number, kind, member)                                                        \
+    { number, kind, PB_IMPLICIT, AT(of, member), 0, NULL, #member }
+#define MAYBE(of, number, kind, member)                                                        \
+    { number, kind, PB_OPTIONAL, AT(of, member), AT(of, has_##member), NULL, #member }
+#define MANY(of, number, kind, member, sub)                                                    \
+    { number, kind, PB_REPEATED, AT(of, member), AT(of, member##_count), sub, #member }
+#define MESSAGE(of, number, member, sub)                                                       \
+    { number, PB_MESSAGE, PB_IMPLICIT, AT(of, member), 0, sub, #member }
 
-#define TABLE(proto, fields, dense)                                                            \
-    { "google.protobuf." proto, fields, ARRAY_LEN(fields), dense, sizeof(struct OF), false }
+#define TABLE(of, proto, dense)                                                                \
+    const struct pb_message of##_table = {"google.protobuf." proto, of##_fields,               \
+                                          ARRAY_LEN(of##_fields),   dense,                     \
+                                          sizeof(struct of),        false}
 
-#define OF pb_field_options
-static const struct pb_field field_options_fields[] = {
-    MAYBE(2, PB_BOOL, packed),
+static const struct pb_field pb_field_options_fields[] = {
+    MAYBE(pb_field_options, 2, PB_BOOL, packed),
 };
-static const struct pb_message field_options_table =
-    TABLE("FieldOptions", field_options_fields, 0);
-#undef OF
+static TABLE(pb_field_options, "FieldOptions", 0);
 
-#define OF pb_field_descriptor
-static const struct pb_field field_descriptor_fields[] = {
-    PLAIN(1, PB_STRING, name),       PLAIN(3, PB_INT32, number),
-    PLAIN(4, PB_ENUM, label),        PLAIN(5, PB_ENUM, type),
-    PLAIN(6, PB_STRING, type_name),  MESSAGE(8, options, &field_options_table),
-    MAYBE(9, PB_INT32, oneof_index), PLAIN(17, PB_BOOL, proto3_optional),
+static const struct pb_field pb_field_descriptor_fields[] = {
+    PLAIN(pb_field_descriptor, 1, PB_STRING, name),
+    PLAIN(pb_field_descriptor, 3, PB_INT32, number),
+    PLAIN(pb_field_descriptor, 4, PB_ENUM, label),
+    PLAIN(pb_field_descriptor, 5, PB_ENUM, type),
+    PLAIN(pb_field_descriptor, 6, PB_STRING, type_name),
+    MESSAGE(pb_field_descriptor, 8, options, &pb_field_options_table),
+    MAYBE(pb_field_descriptor, 9, PB_INT32, oneof_index),
+    PLAIN(pb_field_descriptor, 17, PB_BOOL, proto3_optional),
 };
-static const struct pb_message field_descriptor_table =
-    TABLE("FieldDescriptorProto", field_descriptor_fields, 1);
-#undef OF
+static TABLE(pb_field_descriptor, "FieldDescriptorProto", 1);
 
-#define OF pb_enum_value_descriptor
-static const struct pb_field enum_value_descriptor_fields[] = {
-    PLAIN(1, PB_STRING, name),
-    PLAIN(2, PB_INT32, number),
+static const struct pb_field pb_enum_value_descriptor_fields[] = {
+    PLAIN(pb_enum_value_descriptor, 1, PB_STRING, name),
+    PLAIN(pb_enum_value_descriptor, 2, PB_INT32, number),
 };
-static const struct pb_message enum_value_descriptor_table =
-    TABLE("EnumValueDescriptorProto", enum_value_descriptor_fields, 2);
-#undef OF
+static TABLE(pb_enum_value_descriptor, "EnumValueDescriptorProto", 2);
 
-#define OF pb_enum_descriptor
-static const struct pb_field enum_descriptor_fields[] = {
-    PLAIN(1, PB_STRING, name),
-    MANY(2, PB_MESSAGE, value, &enum_value_descriptor_table),
+static const struct pb_field pb_enum_descriptor_fields[] = {
+    PLAIN(pb_enum_descriptor, 1, PB_STRING, name),
+    MANY(pb_enum_descriptor, 2, PB_MESSAGE, value, &pb_enum_value_descriptor_table),
 };
-static const struct pb_message enum_descriptor_table =
-    TABLE("EnumDescriptorProto", enum_descriptor_fields, 2);
-#undef OF
+static TABLE(pb_enum_descriptor, "EnumDescriptorProto", 2);
 
-#define OF pb_oneof_descriptor
-static const struct pb_field oneof_descriptor_fields[] = {
-    PLAIN(1, PB_STRING, name),
+static const struct pb_field pb_oneof_descriptor_fields[] = {
+    PLAIN(pb_oneof_descriptor, 1, PB_STRING, name),
 };
-static const struct pb_message oneof_descriptor_table =
-    TABLE("OneofDescriptorProto", oneof_descriptor_fields, 1);
-#undef OF
+static TABLE(pb_oneof_descriptor, "OneofDescriptorProto", 1);
 
-#define OF pb_message_options
-static const struct pb_field message_options_fields[] = {
-    PLAIN(7, PB_BOOL, map_entry),
+static const struct pb_field pb_message_options_fields[] = {
+    PLAIN(pb_message_options, 7, PB_BOOL, map_entry),
 };
-static const struct pb_message message_options_table =
-    TABLE("MessageOptions", message_options_fields, 0);
-#undef OF
+static TABLE(pb_message_options, "MessageOptions", 0);
 
-#define OF pb_message_descriptor
-static const struct pb_field message_descriptor_fields[] = {
-    PLAIN(1, PB_STRING, name),
-    MANY(2, PB_MESSAGE, field, &field_descriptor_table),
-    MANY(3, PB_MESSAGE, nested_type, &pb_message_descriptor_table),
-    MANY(4, PB_MESSAGE, enum_type, &enum_descriptor_table),
-    MESSAGE(7, options, &message_options_table),
-    MANY(8, PB_MESSAGE, oneof_decl, &oneof_descriptor_table),
+static const struct pb_field pb_message_descriptor_fields[] = {
+    PLAIN(pb_message_descriptor, 1, PB_STRING, name),
+    MANY(pb_message_descriptor, 2, PB_MESSAGE, field, &pb_field_descriptor_table),
+    MANY(pb_message_descriptor, 3, PB_MESSAGE, nested_type, &pb_message_descriptor_table),
+    MANY(pb_message_descriptor, 4, PB_MESSAGE, enum_type, &pb_enum_descriptor_table),
+    MESSAGE(pb_message_descriptor, 7, options, &pb_message_options_table),
+    MANY(pb_message_descriptor, 8, PB_MESSAGE, oneof_decl, &pb_oneof_descriptor_table),
 };
-const struct pb_message pb_message_descriptor_table =
-    TABLE("DescriptorProto", message_descriptor_fields, 4);
-#undef OF
+TABLE(pb_message_descriptor, "DescriptorProto", 4);
 
-#define OF pb_method_descriptor
-static const struct pb_field method_descriptor_fields[] = {
-    PLAIN(1, PB_STRING, name),           PLAIN(2, PB_STRING, input_type),
-    PLAIN(3, PB_STRING, output_type),    PLAIN(5, PB_BOOL, client_streaming),
-    PLAIN(6, PB_BOOL, server_streaming),
+static const struct pb_field pb_method_descriptor_fields[] = {
+    PLAIN(pb_method_descriptor, 1, PB_STRING, name),
+    PLAIN(pb_method_descriptor, 2, PB_STRING, input_type),
+    PLAIN(pb_method_descriptor, 3, PB_STRING, output_type),
+    PLAIN(pb_method_descriptor, 5, PB_BOOL, client_streaming),
+    PLAIN(pb_method_descriptor, 6, PB_BOOL, server_streaming),
 };
-static const struct pb_message method_descriptor_table =
-    TABLE("MethodDescriptorProto", method_descriptor_fields, 3);
-#undef OF
+static TABLE(pb_method_descriptor, "MethodDescriptorProto", 3);
 
-#define OF pb_service_descriptor
-static const struct pb_field service_descriptor_fields[] = {
-    PLAIN(1, PB_STRING, name),
-    MANY(2, PB_MESSAGE, method, &method_descriptor_table),
+static const struct pb_field pb_service_descriptor_fields[] = {
+    PLAIN(pb_service_descriptor, 1, PB_STRING, name),
+    MANY(pb_service_descriptor, 2, PB_MESSAGE, method, &pb_method_descriptor_table),
 };
-static const struct pb_message service_descriptor_table =
-    TABLE("ServiceDescriptorProto", service_descriptor_fields, 2);
-#undef OF
+static TABLE(pb_service_descriptor, "ServiceDescriptorProto", 2);
 
-#define OF pb_file_descriptor
-static const struct pb_field file_descriptor_fields[] = {
-    PLAIN(1, PB_STRING, name),
-    PLAIN(2, PB_STRING, package),
-    MANY(3, PB_STRING, dependency, NULL),
-    MANY(4, PB_MESSAGE, message_type, &pb_message_descriptor_table),
-    MANY(5, PB_MESSAGE, enum_type, &enum_descriptor_table),
-    MANY(6, PB_MESSAGE, service, &service_descriptor_table),
-    PLAIN(12, PB_STRING, syntax),
+static const struct pb_field pb_file_descriptor_fields[] = {
+    PLAIN(pb_file_descriptor, 1, PB_STRING, name),
+    PLAIN(pb_file_descriptor, 2, PB_STRING, package),
+    MANY(pb_file_descriptor, 3, PB_STRING, dependency, NULL),
+    MANY(pb_file_descriptor, 4, PB_MESSAGE, message_type, &pb_message_descriptor_table),
+    MANY(pb_file_descriptor, 5, PB_MESSAGE, enum_type, &pb_enum_descriptor_table),
+    MANY(pb_file_descriptor, 6, PB_MESSAGE, service, &pb_service_descriptor_table),
+    PLAIN(pb_file_descriptor, 12, PB_STRING, syntax),
 };
-const struct pb_message pb_file_descriptor_table =
-    TABLE("FileDescriptorProto", file_descriptor_fields, 6);
-#undef OF
+TABLE(pb_file_descriptor, "FileDescriptorProto", 6);
 
-#define OF pb_file_set
-static const struct pb_field file_set_fields[] = {
-    MANY(1, PB_MESSAGE, file, &pb_file_descriptor_table),
+static const struct pb_field pb_file_set_fields[] = {
+    MANY(pb_file_set, 1, PB_MESSAGE, file, &pb_file_descriptor_table),
 };
-const struct pb_message pb_file_set_table = TABLE("FileDescriptorSet", file_set_fields, 1);
-#undef OF
+TABLE(pb_file_set, "FileDescriptorSet", 1);
 
-#define OF pb_file_set_raw
-static const struct pb_field file_set_raw_fields[] = {
-    MANY(1, PB_BYTES, file, NULL),
+static const struct pb_field pb_file_set_raw_fields[] = {
+    MANY(pb_file_set_raw, 1, PB_BYTES, file, NULL),
 };
-const struct pb_message pb_file_set_raw_table =
-    TABLE("FileDescriptorSet", file_set_raw_fields, 1);
-#undef OF
+TABLE(pb_file_set_raw, "FileDescriptorSet", 1);
