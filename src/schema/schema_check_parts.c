@@ -94,27 +94,13 @@ static bool refuse_count(const struct schema_check *check, const struct schema_p
                         value->kind == JSON_ARRAY ? "items" : "properties", value->count);
 }
 
-bool schema_check_min_properties(struct schema_check *check, const struct schema_place *place,
-                                 const struct schema_clause *clause,
-                                 const struct datum *value) {
-    return value->count >= clause->count ||
-           refuse_count(check, place, "at least", clause, value);
-}
-
-bool schema_check_max_properties(struct schema_check *check, const struct schema_place *place,
-                                 const struct schema_clause *clause,
-                                 const struct datum *value) {
-    return value->count <= clause->count ||
-           refuse_count(check, place, "at most", clause, value);
-}
-
-bool schema_check_min_items(struct schema_check *check, const struct schema_place *place,
+bool schema_check_min_count(struct schema_check *check, const struct schema_place *place,
                             const struct schema_clause *clause, const struct datum *value) {
     return value->count >= clause->count ||
            refuse_count(check, place, "at least", clause, value);
 }
 
-bool schema_check_max_items(struct schema_check *check, const struct schema_place *place,
+bool schema_check_max_count(struct schema_check *check, const struct schema_place *place,
                             const struct schema_clause *clause, const struct datum *value) {
     return value->count <= clause->count ||
            refuse_count(check, place, "at most", clause, value);

@@ -115,9 +115,9 @@ schema_check_fn schema_check_type, schema_check_enum, schema_check_const, schema
     schema_check_pattern;
 /* for objects and arrays, */
 schema_check_fn schema_check_properties, schema_check_additional, schema_check_names,
-    schema_check_required, schema_check_min_properties, schema_check_max_properties,
-    schema_check_dependent, schema_check_prefix, schema_check_items, schema_check_min_items,
-    schema_check_max_items, schema_check_unique, schema_check_contains;
+    schema_check_required, schema_check_min_count, schema_check_max_count,
+    schema_check_dependent, schema_check_prefix, schema_check_items, schema_check_unique,
+    schema_check_contains;
 /* for keywords that contain schemas. */
 schema_check_fn schema_check_ref, schema_check_all, schema_check_any, schema_check_one,
     schema_check_not, schema_check_if;
