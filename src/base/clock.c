@@ -1,7 +1,5 @@
 #include "base/clock.h"
 
-#include <time.h>
-
 static uint64_t read_us(clockid_t which) {
     struct timespec now;
     clock_gettime(which, &now);
@@ -22,4 +20,10 @@ uint64_t clock_mono_ms(void) {
 
 uint64_t clock_mono_us(void) {
     return read_us(CLOCK_MONOTONIC);
+}
+
+struct timespec clock_mono_in(uint64_t ms) {
+    uint64_t at_us = clock_mono_us() + 1000 * ms;
+    return (struct timespec){.tv_sec = (time_t)(at_us / 1000000u),
+                             .tv_nsec = (long)(at_us % 1000000u) * 1000};
 }

@@ -9,6 +9,7 @@
 #define WEIR_BASE_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
 
 /* Milliseconds and microseconds since 1970, UTC; may jump when the clock is set. */
 int64_t clock_unix_ms(void);
@@ -17,5 +18,8 @@ int64_t clock_unix_us(void);
 /* Milliseconds and microseconds since some fixed moment; never goes back. */
 uint64_t clock_mono_ms(void);
 uint64_t clock_mono_us(void);
+
+/* The moment in `ms`, for waits on a condition that has the monotonic clock. */
+struct timespec clock_mono_in(uint64_t ms);
 
 #endif

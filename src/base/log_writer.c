@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define STACK_BYTES (64 * KIB)
@@ -228,22 +227,10 @@ bool log_writer_put(struct log_writer *writer, struct str line) {
     return taken;
 }
 
-static struct timespec moment_in(unsigned ms) {
-    struct timespec moment;
-    clock_gettime(CLOCK_MONOTONIC, &moment);
-    moment.tv_sec += ms / 1000;
-    moment.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (moment.tv_nsec >= 1000000000) {
-        moment.tv_sec++;
-        moment.tv_nsec -= 1000000000;
-    }
-    return moment;
-}
-
 /* Wait, with the lock held, until `done` returns true. */
 static bool wait_until(struct log_writer *writer, bool (*done)(const struct log_writer *),
                        unsigned within_ms) {
-    struct timespec end = moment_in(within_ms);
+    struct timespec end = clock_mono_in(within_ms);
     int late = 0;
     while (!done(writer) && !late) {
         late = pthread_cond_timedwait(&writer->settled, &writer->lock, &end);

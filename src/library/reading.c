@@ -1,5 +1,6 @@
 #include "library/inner.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "wire/base64.h"
 
@@ -7,7 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 const struct state reading_states[READING_STATE_COUNT] = {
     [READING_OPENING] = {"opening", TO(READING_RUNNING) | TO(READING_ENDED)},
@@ -313,21 +313,9 @@ void weir_stream_cancel(struct weir_stream *stream) {
 
 /* --- the consumer's side: frames ---------------------------------------------------------- */
 
-static struct timespec moment_after(int ms) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    now.tv_sec += ms / 1000;
-    now.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (now.tv_nsec >= 1000000000) {
-        now.tv_nsec -= 1000000000;
-        now.tv_sec++;
-    }
-    return now;
-}
-
 /* With the lock. False: the time is over, and nothing has come. */
 static bool await(struct shared *shared, int timeout_ms) {
-    struct timespec until = moment_after(timeout_ms > 0 ? timeout_ms : 0);
+    struct timespec until = clock_mono_in((uint64_t)(timeout_ms > 0 ? timeout_ms : 0));
     while (list_empty(&shared->queue) && shared->state != READING_ENDED) {
         int result = timeout_ms < 0
                          ? pthread_cond_wait(&shared->changed, &shared->lock)

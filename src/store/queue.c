@@ -1,12 +1,12 @@
 #include "store/store_inner.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "store/reader.h"
 #include "store/reply.h"
 
 #include <assert.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* --- asking, on any loop ------------------------------------------------------------------ */
 
@@ -141,20 +141,8 @@ void work_init(struct work *work, int64_t pause_ms) {
 
 /* --- taking, on the store's thread ------------------------------------------------------- */
 
-static struct timespec time_in(int64_t ms) {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += ms / 1000;
-    at.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000;
-    }
-    return at;
-}
-
 static void sleep_until_asked(struct store *store, int64_t pause_ms) {
-    struct timespec until = time_in(pause_ms);
+    struct timespec until = clock_mono_in((uint64_t)pause_ms);
     store->shared.asleep = true;
     int timed_out = 0;
     while (store->shared.asleep && !store->shared.closing && !timed_out) {
@@ -189,7 +177,7 @@ bool queue_take(struct store *store, struct work *work) {
 }
 
 bool queue_wait_for_close(struct store *store, int64_t at_most_ms) {
-    struct timespec until = time_in(at_most_ms);
+    struct timespec until = clock_mono_in((uint64_t)at_most_ms);
     int timed_out = 0;
     pthread_mutex_lock(&store->shared.lock);
     while (!store->shared.closing && !timed_out)
