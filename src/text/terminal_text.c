@@ -1,6 +1,7 @@
 #include "text/terminal_text.h"
 
 #include "base/utf8.h"
+#include "text/width.h"
 
 /* Characters above ASCII that a terminal may act on, or that hide or reorder text. */
 static const struct {
@@ -22,21 +23,11 @@ static bool is_hostile(uint32_t c) {
     return false;
 }
 
-/* The first character of valid UTF-8; *ret_len is its length. */
-static uint32_t first_character(struct str text, size_t *ret_len) {
-    const unsigned char *at = (const unsigned char *)text.at;
-    size_t len = at[0] < 0x80 ? 1 : at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : 4;
-    uint32_t c = len == 1 ? at[0] : at[0] & (0x7Fu >> len);
-    for (size_t i = 1; i < len; i++) c = c << 6 | (at[i] & 0x3Fu);
-    *ret_len = len;
-    return c;
-}
-
 /* The length of the longest prefix that may be shown as it is. `text` is valid UTF-8. */
 static size_t harmless_prefix(struct str text) {
     size_t at = 0, len;
     for (; at < text.len; at += len) {
-        uint32_t c = first_character(str_skip(text, at), &len);
+        uint32_t c = width_decode(str_skip(text, at), &len);
         if (c < 0x20 || c == 0x7F || is_hostile(c)) break;
     }
     return at;
@@ -66,7 +57,7 @@ static void append_valid(struct buf *out, struct str text, enum terminal_lines l
         buf_append(out, str_head(text, plain));
         text = str_skip(text, plain);
         if (text.len == 0) return;
-        uint32_t c = first_character(text, &len);
+        uint32_t c = width_decode(text, &len);
         text = str_skip(text, len);
         append_control(out, c, text, lines);
     }
@@ -108,7 +99,7 @@ bool terminal_text_append_json(struct buf *out, struct str json) {
             json = str_skip(json, 1);
             continue;
         }
-        uint32_t c = first_character(json, &len);
+        uint32_t c = width_decode(json, &len);
         json = str_skip(json, len);
         if (c == '\n' || c == '\t' || c == '\r') {
             buf_append_byte(out, ' '); /* between tokens: strings have none */
