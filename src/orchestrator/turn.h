@@ -25,7 +25,36 @@
 #include "base/states.h"
 #include "base/text.h"
 #include "orchestrator/uuid.h"
-#include "orchestrator/words.h"
+
+/* --- the words that clients and rows have for states: "Enums" and "Status order" -------------- */
+
+enum message_status {
+    MESSAGE_PENDING,
+    MESSAGE_SENT,
+    MESSAGE_DELIVERED,
+    MESSAGE_READ,
+    MESSAGE_FAILED,
+    MESSAGE_INCOMPLETE,
+    MESSAGE_SILENT,
+    MESSAGE_DELEGATED,
+    MESSAGE_STATUS_COUNT,
+};
+
+/* A stored status only rises: the statements of rows.c see to it. */
+struct str message_status_name(enum message_status status);
+
+enum agent_status {
+    AGENT_ONLINE,
+    AGENT_READING,
+    AGENT_THINKING,
+    AGENT_WRITING,
+    AGENT_ERROR,
+    AGENT_STATUS_COUNT,
+};
+
+struct str agent_status_name(enum agent_status status);
+
+/* --- a turn --------------------------------------------------------------------------------- */
 
 /* Agents of one turn; an agent beyond them speaks as the primary. */
 #define TURN_PARTS_MAX 8

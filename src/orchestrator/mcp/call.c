@@ -3,7 +3,6 @@
 #include "base/id.h"
 #include "base/mem.h"
 #include "orchestrator/mcp/inner.h"
-#include "orchestrator/mcp/serve.h"
 
 #include <assert.h>
 #include <stdlib.h>

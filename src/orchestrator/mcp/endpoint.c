@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "orchestrator/mcp/inner.h"
-#include "orchestrator/mcp/serve.h"
 #include "wire/token.h"
 
 #include <stdlib.h>

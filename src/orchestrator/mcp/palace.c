@@ -93,6 +93,12 @@ static struct palace *palace_new(struct orchestrator_call *call,
     return palace;
 }
 
+static void palace_list(struct palace *palace, memory_done_fn *done) {
+    palace->ask =
+        memory_list_start(orchestrator_call_store(palace->call),
+                          orchestrator_call_loop(palace->call), &palace->query, done, palace);
+}
+
 /* --- arguments ---------------------------------------------------------------------------- */
 
 static struct str palace_text_of(const struct palace *palace,
@@ -250,9 +256,7 @@ static void on_counted(const struct memory_answer *answer, const struct err *fai
         palace_fail(palace, STR("the memory has more drawers than can be counted at once"));
     } else {
         palace->query.offset += answer->count;
-        palace->ask = memory_list_start(orchestrator_call_store(palace->call),
-                                        orchestrator_call_loop(palace->call), &palace->query,
-                                        on_counted, palace);
+        palace_list(palace, on_counted);
     }
 }
 
@@ -262,8 +266,7 @@ static void count(struct orchestrator_call *call, const struct orchestrator_call
     (void)ctx;
     palace->wing = palace_text_of(palace, view, STR("wing"));
     palace->query.limit = MEMORY_LIST_MAX;
-    palace->ask = memory_list_start(orchestrator_call_store(call), orchestrator_call_loop(call),
-                                    &palace->query, on_counted, palace);
+    palace_list(palace, on_counted);
 }
 
 /* --- search, and reading a diary ---------------------------------------------------------- */
@@ -319,9 +322,7 @@ static void find(struct palace *palace) {
         palace_fail(palace, err_text(&e));
         return;
     }
-    palace->ask = memory_list_start(orchestrator_call_store(palace->call),
-                                    orchestrator_call_loop(palace->call), &palace->query,
-                                    palace_on_found, palace);
+    palace_list(palace, palace_on_found);
 }
 
 /* A wing or a room alone is no category, so more is asked for than is shown. */
