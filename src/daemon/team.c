@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/team_agent.h"
-#include "daemon/team_guardrails.h"
 #include "daemon/team_tape.h"
 #include "daemon/team_tools.h"
 #include "provider/chain.h"
@@ -222,6 +221,59 @@ static void make_media(struct team *team, const struct config *config, struct ht
     load_websocket(team);
 }
 
+/* --- guardrails --------------------------------------------------------------------------- */
+
+/* The configured rules come first, then the built-in ones. noting: what is wrong with a rule was
+ * noted already. */
+static bool make_guardrails(struct team *team, const struct config *config, bool noting,
+                            struct err *e) {
+    size_t listed = config->guardrail_count;
+    team->guardrails = mem_zero(listed + GUARDRAIL_PERSONAL_COUNT, sizeof(struct guardrail *));
+    for (size_t i = 0; i < listed + GUARDRAIL_PERSONAL_COUNT; i++) {
+        const struct guardrail_rule *rule =
+            i < listed ? &config->guardrails[i].rule : &guardrail_personal[i - listed];
+        struct err why;
+        if (!guardrail_new(rule, &team->guardrails[team->guardrail_count++], &why) && !noting)
+            return err_set(e, why.code, "guardrail '" STR_FMT "': %s", STR_ARG(rule->name),
+                           why.text);
+    }
+    return true;
+}
+
+/* The rules of an agent for one direction. */
+struct picked {
+    struct guardrail **rules;
+    size_t count;
+};
+
+static void pick_named(const struct team *team, const struct config *config, struct str name,
+                       enum config_guard_direction other, struct picked *ret) {
+    for (size_t i = 0; i < config->guardrail_count; i++) {
+        const struct config_guardrail *from = &config->guardrails[i];
+        bool named = str_equal(from->rule.name, name) && from->direction != other;
+        if (named && team->guardrails[i]) ret->rules[ret->count++] = team->guardrails[i];
+    }
+    if (!config_guardrail_is_personal(name)) return;
+    for (size_t i = 0; i < GUARDRAIL_PERSONAL_COUNT; i++)
+        ret->rules[ret->count++] = team->guardrails[config->guardrail_count + i];
+}
+
+/* `ret` borrows the list, which the caller owns. */
+static struct guardrail **pick_guardrails(const struct team *team, const struct config *config,
+                                          const struct config_agent *from, struct agent *ret) {
+    size_t room = from->guardrail_count * (GUARDRAIL_PERSONAL_COUNT + 1);
+    if (!room) return NULL;
+    struct guardrail **list = mem_zero(2 * room, sizeof(struct guardrail *));
+    struct picked input = {list, 0}, output = {list + room, 0};
+    for (size_t i = 0; i < from->guardrail_count; i++) {
+        pick_named(team, config, from->guardrails[i], CONFIG_GUARD_OUTPUT, &input);
+        pick_named(team, config, from->guardrails[i], CONFIG_GUARD_INPUT, &output);
+    }
+    ret->input_rules = (struct guardrails){input.rules, input.count};
+    ret->output_rules = (struct guardrails){output.rules, output.count};
+    return list;
+}
+
 /* --- agents ------------------------------------------------------------------------------- */
 
 /* For an agent that does not set them. */
@@ -335,7 +387,7 @@ static bool make_config_agents(struct team *team, const struct config *config,
         if (!read_schema(from, agent, &own->schema, e) &&
             !(noting && config_goes_on(noting, e)))
             return false;
-        own->guardrails = team_pick_guardrails(team, config, from, agent);
+        own->guardrails = pick_guardrails(team, config, from, agent);
         own->tools = team_pick_tools(team, config, from, agent);
     }
     return true;
@@ -351,7 +403,7 @@ bool team_assemble(const struct config *config, const struct team_resources *giv
     if (!resources.pool || config->tape.play.len)
         resources.pool = team.own_pool = http_pool_new();
     bool done = team_open_tape(&team, config, e) && load_script(config, &team.script, e) &&
-                team_make_guardrails(&team, config, resources.noting != NULL, e) &&
+                make_guardrails(&team, config, resources.noting != NULL, e) &&
                 make_providers(&team, config, resources.pool, e) &&
                 team_make_tools(&team, config, &resources, e) &&
                 (config->agent_count ? make_config_agents(&team, config, &resources, e)
@@ -372,7 +424,8 @@ void team_done(struct team *team) {
         free(team->own[i].guardrails);
         schema_free(team->own[i].schema);
     }
-    team_free_guardrails(team);
+    for (size_t i = 0; i < team->guardrail_count; i++) guardrail_free(team->guardrails[i]);
+    free(team->guardrails);
     free(team->own);
     free(team->agents);
     free(team->policies);
