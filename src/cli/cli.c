@@ -179,6 +179,24 @@ bool cli_config(int arg_count, const char *const *args, bool demo, const char *u
     return true;
 }
 
+int cli_look_at(const struct config_input *input, const char *usage,
+                int (*look)(struct config *config, void *ctx), void *ctx) {
+    struct config *config;
+    struct err e;
+    int code = EXIT_DONE;
+    if (!config_load(input, &config, &e)) return cli_fail(EXIT_USAGE, &e);
+    if (config->help) {
+        printf("%s", usage);
+    } else if (config->operand_count) {
+        fprintf(stderr, "%s", usage);
+        code = EXIT_USAGE;
+    } else {
+        code = look(config, ctx);
+    }
+    config_free(config);
+    return code;
+}
+
 void cli_log_file(const struct config *config) {
     if (config->file_beside)
         log_info("the settings are those of " STR_FMT ", which stands here; another file is "

@@ -110,6 +110,11 @@ int cli_command(int arg_count, const char *const *args, const struct command_for
 /* For `fits`, of a command that looks at its operands itself. */
 bool cli_fits_all(const struct asked *asked, void *ctx);
 
+/* For commands that look at settings: input->collect notes mistakes instead of failing. `look` gets
+ * them, unless --help was asked for, which prints `usage` alone, or there is an operand. */
+int cli_look_at(const struct config_input *input, const char *usage,
+                int (*look)(struct config *config, void *ctx), void *ctx);
+
 /* Log which configuration file is used, if the user did not name one. */
 void cli_log_file(const struct config *config);
 

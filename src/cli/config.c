@@ -168,44 +168,28 @@ static void say_verdict_json(const struct config *config, const struct verdict *
     buf_done(&out);
 }
 
-static int cli_config_check(struct config *config, bool as_json) {
+static int cli_config_check(struct config *config, void *ctx) {
+    const bool *as_json = ctx;
     struct verdict verdict = {.good = false};
     check_files(config);
     check_team(config, &verdict);
-    (as_json ? say_verdict_json : say_verdict)(config, &verdict);
+    (*as_json ? say_verdict_json : say_verdict)(config, &verdict);
     return verdict.good ? EXIT_DONE : EXIT_USAGE;
 }
 
 /* --- print -------------------------------------------------------------------------------- */
 
-static int print(struct config *config, bool as_json) {
+static int print(struct config *config, void *ctx) {
+    const bool *as_json = ctx;
     struct buf out;
     buf_init(&out, 4 * MIB);
-    (as_json ? config_print_json : config_print)(config, &out);
+    (*as_json ? config_print_json : config_print)(config, &out);
     printf(STR_FMT, STR_ARG(buf_str(&out)));
     buf_done(&out);
     return EXIT_DONE;
 }
 
 /* --- the command -------------------------------------------------------------------------- */
-
-static int config_act(struct config_input *input, bool checks, bool as_json) {
-    struct config *config;
-    struct err e;
-    input->collect = checks;
-    if (!config_load(input, &config, &e)) return cli_fail(EXIT_USAGE, &e);
-    int code = EXIT_DONE;
-    if (config->help) {
-        printf("%s", usage);
-    } else if (config->operand_count) {
-        fprintf(stderr, "%s", usage);
-        code = EXIT_USAGE;
-    } else {
-        code = (checks ? cli_config_check : print)(config, as_json);
-    }
-    config_free(config);
-    return code;
-}
 
 static const char *const own_flags[] = {"json", NULL};
 
@@ -233,7 +217,8 @@ int command_config(int arg_count, const char *const *args) {
     }
     struct config_input input = cli_input(count, all, false);
     input.own_flags = own_flags;
-    int code = config_act(&input, checks, as_json);
+    input.collect = checks;
+    int code = cli_look_at(&input, usage, checks ? cli_config_check : print, &as_json);
     free(all);
     return code;
 }

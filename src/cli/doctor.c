@@ -1,5 +1,4 @@
 #include "cli/doctor.h"
-#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "contract/agentbreeder/options.h"
 #include "contract/crawbl/options.h"
@@ -111,7 +110,9 @@ static doctor_check *const checks[] = {
     check_settings, check_script,  check_keys,  doctor_ports, doctor_files, doctor_memory,
     doctor_clock,   doctor_speech, doctor_exec, doctor_store, doctor_disk};
 
-static int examine(struct doctor *doctor) {
+static int examine(struct config *config, void *ctx) {
+    struct doctor *doctor = ctx;
+    doctor->config = config;
     buf_init(&doctor->out, OUT_MAX_BYTES);
     doctor->writer = json_writer(&doctor->out);
     if (doctor->json) {
@@ -130,33 +131,16 @@ static int examine(struct doctor *doctor) {
     return doctor->bad ? EXIT_FAILED : EXIT_DONE;
 }
 
-static int doctor_act(const struct arguments *arguments, bool json) {
-    struct config_input input = cli_input(arguments->rest_count, arguments->rest, false);
-    struct config *config;
-    struct err e;
-    input.own_flags = arguments->names;
-    input.collect = true;
-    if (!config_load(&input, &config, &e)) return cli_fail(EXIT_USAGE, &e);
-    int code = EXIT_DONE;
-    if (config->help) {
-        printf("%s", usage);
-    } else if (config->operand_count) {
-        fprintf(stderr, "%s", usage);
-        code = EXIT_USAGE;
-    } else {
-        struct doctor doctor = {.config = config, .json = json};
-        code = examine(&doctor);
-    }
-    config_free(config);
-    return code;
-}
-
 int command_doctor(int arg_count, const char *const *args) {
     struct arguments arguments;
-    bool json = false;
-    const struct argument_flag flags[] = {{.name = "json", .given = &json}, {.name = NULL}};
+    struct doctor doctor = {.json = false};
+    const struct argument_flag flags[] = {{.name = "json", .given = &doctor.json},
+                                          {.name = NULL}};
     if (!arguments_read(arg_count, args, NULL, flags, usage, &arguments)) return EXIT_USAGE;
-    int code = doctor_act(&arguments, json);
+    struct config_input input = cli_input(arguments.rest_count, arguments.rest, false);
+    input.own_flags = arguments.names;
+    input.collect = true;
+    int code = cli_look_at(&input, usage, examine, &doctor);
     arguments_done(&arguments);
     return code;
 }
