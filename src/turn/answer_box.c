@@ -210,7 +210,7 @@ static void answer_box_on_awake(const struct err *failed, void *ctx) {
     read_on(box);
 }
 
-static bool wake(struct answer_box *box, uint64_t run) {
+static bool answer_box_wake(struct answer_box *box, uint64_t run) {
     const struct dormant_filter filter = {.run = run};
     if (box->woken) return false;
     box->wake = dormant_wake_start(session_table_directory(box->sessions), &filter, 1,
@@ -242,7 +242,7 @@ static void start_taking(struct answer_box *box, const struct posted *posted) {
 static bool take_up(struct answer_box *box, const struct posted *posted) {
     struct seen_row *seen = see(box, &posted->id);
     if (seen->given || loop_now_ms(box->loop) < seen->again_ms) return false;
-    if (wake(box, posted->words.run)) return true;
+    if (answer_box_wake(box, posted->words.run)) return true;
     if (waits(box, &posted->words)) {
         start_taking(box, posted);
         return true;

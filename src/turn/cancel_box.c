@@ -75,7 +75,7 @@ static void sleeper_free(struct sleeper *sleeper) {
 }
 
 /* One that could not be brought back is tried again in the next pass. */
-static void on_awake(const struct err *failed, void *ctx) {
+static void cancel_box_on_awake(const struct err *failed, void *ctx) {
     struct sleeper *sleeper = ctx;
     (void)failed;
     sleeper->wake = NULL;
@@ -90,7 +90,7 @@ static bool is_waking(struct cancel_box *box, uint64_t run) {
     return false;
 }
 
-static void wake(struct cancel_box *box, const struct cancelling *wish) {
+static void cancel_box_wake(struct cancel_box *box, const struct cancelling *wish) {
     const struct dormant_filter filter = {.run = wish->run};
     if (is_waking(box, wish->run)) return;
     struct sleeper *sleeper = mem_zero(1, sizeof(*sleeper) + wish->why.len);
@@ -99,14 +99,14 @@ static void wake(struct cancel_box *box, const struct cancelling *wish) {
     sleeper->run = wish->run;
     sleeper->box = box;
     list_append(&box->sleepers, &sleeper->link);
-    sleeper->wake =
-        dormant_wake_start(box_directory(box), &filter, 1, box->loop, on_awake, sleeper);
+    sleeper->wake = dormant_wake_start(box_directory(box), &filter, 1, box->loop,
+                                       cancel_box_on_awake, sleeper);
     if (!sleeper->wake) sleeper_free(sleeper);
 }
 
 /* A run that is ending already takes no notice of it. */
 static void obey(struct cancel_box *box, const struct cancelling *wish) {
-    if (!directory_cancel(box_directory(box), wish->run, wish->why)) wake(box, wish);
+    if (!directory_cancel(box_directory(box), wish->run, wish->why)) cancel_box_wake(box, wish);
 }
 
 /* --- all of them -------------------------------------------------------------------------- */

@@ -68,7 +68,7 @@ static bool cancel_here(struct cancel_run *cancel) {
     return true;
 }
 
-static void on_awake(const struct err *failed, void *ctx) {
+static void cancel_run_on_awake(const struct err *failed, void *ctx) {
     struct cancel_run *cancel = ctx;
     cancel->wake = NULL;
     if (failed)
@@ -77,10 +77,10 @@ static void on_awake(const struct err *failed, void *ctx) {
         cancel_elsewhere(cancel);
 }
 
-static bool wake(struct cancel_run *cancel) {
+static bool cancel_run_wake(struct cancel_run *cancel) {
     const struct dormant_filter filter = {.run = cancel->run};
     cancel->wake = dormant_wake_start(session_table_directory(cancel->sessions), &filter, 1,
-                                      cancel->loop, on_awake, cancel);
+                                      cancel->loop, cancel_run_on_awake, cancel);
     return cancel->wake != NULL;
 }
 
@@ -97,7 +97,8 @@ struct cancel_run *cancel_run_start(struct session_table *sessions, struct loop 
     cancel->why = str_of(cancel->room, why.len);
     task_init(&cancel->over, on_over, cancel);
     /* Looks twice, because another request may bring it back into memory in between. */
-    if (!cancel_here(cancel) && !wake(cancel) && !cancel_here(cancel)) cancel_elsewhere(cancel);
+    if (!cancel_here(cancel) && !cancel_run_wake(cancel) && !cancel_here(cancel))
+        cancel_elsewhere(cancel);
     return cancel;
 }
 

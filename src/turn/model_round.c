@@ -92,7 +92,7 @@ static void guard(struct run *run, struct filter *filter, struct str text, appen
     buf_done(&out);
 }
 
-static void take_text(struct run *run, struct utf8_tail *tail, struct str bytes,
+static void model_round_take_text(struct run *run, struct utf8_tail *tail, struct str bytes,
                       struct filter *filter, append_fn *append) {
     struct buf room;
     guard(run, filter, utf8_tail_take(tail, bytes, &room), append);
@@ -116,7 +116,7 @@ static void end_stops(struct run *run) {
     buf_init(&held, MODEL_STOP_MAX_BYTES);
     stop_sequences_end(&run->model_round.stops, &held);
     if (held.len)
-        take_text(run, &run->model_round.text_tail, buf_str(&held), text_filter(run),
+        model_round_take_text(run, &run->model_round.text_tail, buf_str(&held), text_filter(run),
                   append_text);
     buf_done(&held);
 }
@@ -175,7 +175,7 @@ static void take_until_stop(struct run *run, struct str text) {
     struct str stop = STR_EMPTY;
     buf_init(&shown, MODEL_STOP_MAX_BYTES + text.len);
     bool stopped = stop_sequences_take(&run->model_round.stops, text, &shown, &stop);
-    take_text(run, &run->model_round.text_tail, buf_str(&shown), text_filter(run), append_text);
+    model_round_take_text(run, &run->model_round.text_tail, buf_str(&shown), text_filter(run), append_text);
     buf_done(&shown);
     if (stopped && !run->ending_begun) end_at_stop(run, stop);
 }
@@ -198,7 +198,7 @@ static void on_piece(const struct reply_event *event, void *ctx) {
     if (model_round->stops.count) {
         take_until_stop(run, event->text);
     } else {
-        take_text(run, &model_round->text_tail, event->text, text_filter(run), append_text);
+        model_round_take_text(run, &model_round->text_tail, event->text, text_filter(run), append_text);
     }
 }
 
@@ -229,7 +229,7 @@ static void on_thinking(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     if (!count_aside(run, event->text.len)) return;
     if (has_memory(run, event->text.len) && run_use_thinking(run, event->text.len))
-        take_text(run, &run->model_round.thinking_tail, event->text, thinking_filter(run),
+        model_round_take_text(run, &run->model_round.thinking_tail, event->text, thinking_filter(run),
                   append_thinking);
 }
 
@@ -370,7 +370,7 @@ static void note_stop(struct run *run) {
     buf_done(&quoted);
 }
 
-static void on_done(const struct reply_event *event, void *ctx) {
+static void model_round_on_done(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     run_end_texts(run);
     note_stop(run);
@@ -392,7 +392,7 @@ static void end_at_stop(struct run *run, struct str stop) {
     run->model_round.call = NULL;
     kind->cancel(call);
     measure_model_event(run, &done);
-    on_done(&done, run);
+    model_round_on_done(&done, run);
 }
 
 void run_end_reply(struct run *run) {
@@ -432,7 +432,7 @@ static void on_failed(const struct reply_event *event, void *ctx) {
     }
 }
 
-static void on_answer(const struct reply_event *event, void *ctx) {
+static void model_round_on_answer(const struct reply_event *event, void *ctx) {
     static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
         [REPLY_TEXT] = on_text,
         [REPLY_THINKING] = on_thinking,
@@ -441,7 +441,7 @@ static void on_answer(const struct reply_event *event, void *ctx) {
         [REPLY_OPAQUE] = on_opaque,
         [REPLY_NOTE] = on_note,
         [REPLY_APPROVAL] = on_approval,
-        [REPLY_DONE] = on_done,
+        [REPLY_DONE] = model_round_on_done,
         [REPLY_FAILED] = on_failed,
         [REPLY_OWN_CALL] = run_take_own_call,
         [REPLY_OWN_RESULT] = run_take_own_result,
@@ -497,7 +497,7 @@ void run_start_call(struct run *run, const struct provider_request *request,
     run->model_round.request.user = run->request.name.user;
     run->model_round.request.session = run->request.name.session;
     run->model_round.request.trace = run->request.trace;
-    run->model_round.request.takes_pieces = on_reply == on_answer;
+    run->model_round.request.takes_pieces = on_reply == model_round_on_answer;
     run->model_round.on_reply = on_reply;
     if (!run_guard_prompt(run, &run->model_round.request)) return;
     run_guard_reply(run);
@@ -569,7 +569,7 @@ void run_ask(struct run *run) {
     };
     if (engine->offers && !add_offer(run, offers_of(engine->offers, agent), &request)) return;
     if (!run_offer_caller_tools(run, &request)) return;
-    run_start_call(run, &request, on_answer);
+    run_start_call(run, &request, model_round_on_answer);
 }
 
 void run_stop_model_round(struct run *run) {
