@@ -397,7 +397,7 @@ void nimi_resume(struct nimi_call *call) {
     buf_done(&held.message);
 }
 
-static void *on_open(struct rpc_call *rpc, void *service_ctx) {
+static void *nimi_call_on_open(struct rpc_call *rpc, void *service_ctx) {
     struct nimi_call *call = MEM_NEW(struct nimi_call);
     call->rpc = rpc;
     call->loop = rpc_loop(rpc);
@@ -413,7 +413,7 @@ static void *on_open(struct rpc_call *rpc, void *service_ctx) {
     return call;
 }
 
-static void on_drained(struct rpc_call *rpc, void *ctx) {
+static void nimi_call_on_drained(struct rpc_call *rpc, void *ctx) {
     const struct nimi_call *call = ctx;
     (void)rpc;
     if (call->work && call->work->drained) call->work->drained(call->work_ctx);
@@ -449,7 +449,7 @@ static void on_cancelled(struct rpc_call *rpc, enum rpc_cancel why, void *ctx) {
         call->work->cancelled(causes[why].cause, call->work_ctx);
 }
 
-static void on_closed(void *ctx) {
+static void nimi_call_on_closed(void *ctx) {
     struct nimi_call *call = ctx;
     if (call->work && call->work->closed) call->work->closed(call->work_ctx);
     write_record(call);
@@ -464,12 +464,12 @@ static void on_closed(void *ctx) {
 }
 
 const struct rpc_handler nimi_handler = {
-    .open = on_open,
+    .open = nimi_call_on_open,
     .message = on_message,
     .half_closed = on_half_closed,
     .too_large = on_too_large,
-    .drained = on_drained,
+    .drained = nimi_call_on_drained,
     .stopping = on_stopping,
     .cancelled = on_cancelled,
-    .closed = on_closed,
+    .closed = nimi_call_on_closed,
 };

@@ -142,7 +142,7 @@ struct kept_reply shared_once_reply(const struct shared_once *once, struct str r
 }
 
 /* Kept, or the store was closed: the write is made in either case. */
-static void on_kept(const struct err *failed, void *ctx) {
+static void shared_once_on_kept(const struct err *failed, void *ctx) {
     struct shared_once *once = ctx;
     void (*kept)(void *ctx) = once->kept;
     void *kept_ctx = once->options.ctx;
@@ -157,7 +157,7 @@ void shared_once_keep(struct shared_once *once, struct str reply, int64_t until_
     const struct kept_reply made = shared_once_reply(once, reply, until_ms);
     once_move(once, SHARED_ONCE_KEEPING);
     once->kept = kept;
-    once_reply_keep(once->options.store, once->options.loop, &made, on_kept, once);
+    once_reply_keep(once->options.store, once->options.loop, &made, shared_once_on_kept, once);
 }
 
 void shared_once_end(struct shared_once *once) {

@@ -72,7 +72,8 @@ static void shared_slot_wait(struct shared_slot *slot) {
         timer_start(&slot->again, AGAIN_MS);
 }
 
-static void on_answer(struct slot_request *request, const struct err *failed, void *ctx) {
+static void shared_slot_on_answer(struct slot_request *request, const struct err *failed,
+                                  void *ctx) {
     struct shared_slot *slot = ctx;
     slot->asking = false;
     slot->entered |= !failed || failed->code == ERR_OUTCOME_UNKNOWN;
@@ -107,7 +108,7 @@ struct shared_slot *shared_slot_take(const struct shared_slot_options *options) 
                                           .all_max = options->all_max,
                                           .app_max = options->app_max,
                                           .background_max = options->background_max,
-                                          .on_done = on_answer,
+                                          .on_done = shared_slot_on_answer,
                                           .ctx = slot};
     timer_init(&slot->again, options->loop, shared_slot_again, slot);
     shared_slot_ask(slot);

@@ -101,7 +101,8 @@ static void end_listing(struct listing *listing, bool more) {
 
 static void list_read_on(struct listing *listing);
 
-static void on_listed(const struct audit_page *page, const struct err *failed, void *ctx) {
+static void audit_list_on_listed(const struct audit_page *page, const struct err *failed,
+                                 void *ctx) {
     struct listing *listing = ctx;
     listing->ask = NULL;
     if (listing->call->over) return;
@@ -123,7 +124,7 @@ static void on_listed(const struct audit_page *page, const struct err *failed, v
 static void list_read_on(struct listing *listing) {
     listing->query.limit = listing->wanted;
     listing->ask = audit_page_start(listing->store, listing->call->loop, &listing->query,
-                                    on_listed, listing);
+                                    audit_list_on_listed, listing);
 }
 
 static void on_list_closed(void *ctx) {

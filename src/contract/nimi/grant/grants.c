@@ -126,7 +126,7 @@ static struct grant *grant_insert(struct grants *grants, const struct grant *fro
     return grant;
 }
 
-static void make_room(struct grants *grants, int64_t now_ms) {
+static void grants_make_room(struct grants *grants, int64_t now_ms) {
     drop_expired(grants, now_ms, is_full(grants) ? 0 : GRANTS_EXPIRED_KEPT_MS);
 }
 
@@ -144,7 +144,7 @@ static bool is_small(const struct grant *grant) {
 
 bool grants_make(struct grants *grants, struct grant *grant, int64_t now_ms,
                  char ret_secret[static RANDOM_TOKEN_BYTES + 1]) {
-    make_room(grants, now_ms);
+    grants_make_room(grants, now_ms);
     if (map_count(grants->by_id) >= grants->max || !is_small(grant)) return false;
     ulid_new(grant->id);
     random_token_new(ret_secret);
@@ -168,7 +168,7 @@ struct grant *grants_put(struct grants *grants, const struct grant *from, struct
     struct grant *grant = grants_get(grants, str_from(from->id));
     struct grant fresh = *from;
     if (grant) return grant;
-    make_room(grants, now_ms);
+    grants_make_room(grants, now_ms);
     fresh.parent = grants_get(grants, parent_id);
     if (parent_id.len && !fresh.parent) return NULL; /* it may have expired */
     fresh.revoked = fresh.parent && fresh.parent->revoked;

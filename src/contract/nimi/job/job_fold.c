@@ -46,7 +46,7 @@ static bool show_ignored(struct job_fold *fold,
 }
 
 /* Only the head of the request, its type and its extension are shown. */
-static bool take_request(struct job_fold *fold, struct str bytes) {
+static bool job_fold_take_request(struct job_fold *fold, struct str bytes) {
     struct arena *arena = arena_new(8 * bytes.len + 64 * KIB);
     struct nimi_submit_scenario_job_request request;
     struct err e;
@@ -106,7 +106,7 @@ static const struct {
     const char *type;
     bool (*take)(struct job_fold *fold, struct str bytes);
 } items[] = {
-    {RUN_JOB_REQUEST, take_request},
+    {RUN_JOB_REQUEST, job_fold_take_request},
     {JOB_PATCH, take_patch},
     {JOB_ARTIFACT, take_artifact},
     {JOB_OUTPUT, take_output},

@@ -116,7 +116,8 @@ static bool note_artifact(struct put *put, uint64_t number) {
     return true;
 }
 
-static void on_put(const struct artifact *artifact, const struct err *failed, void *ctx) {
+static void job_media_on_put(const struct artifact *artifact, const struct err *failed,
+                             void *ctx) {
     struct put *put = ctx;
     put->ask = NULL;
     if (failed) {
@@ -163,7 +164,7 @@ static bool keep_bytes(struct put *put, const struct media_artifact *from, struc
         return err_set(e, ERR_UNAVAILABLE,
                        "nothing is stored here, so no artifact can be kept");
     return artifact_put_start(store, work->instance->host->loop, work->request.head->app_id,
-                              &artifact, on_put, put, &put->ask, e);
+                              &artifact, job_media_on_put, put, &put->ask, e);
 }
 
 /* False: the job has failed. */
@@ -216,7 +217,7 @@ static bool keep_transcript(struct job_work *work) {
                                                         .uri = STR_EMPTY});
 }
 
-static void on_done(const struct reply_event *event, void *ctx) {
+static void job_media_on_done(const struct reply_event *event, void *ctx) {
     struct job_work *work = ctx;
     work->media_run = NULL;
     if (!arena_str(work->made, event->model, &work->made_by)) work->made_by = STR_EMPTY;
@@ -233,8 +234,9 @@ static void on_failed(const struct reply_event *event, void *ctx) {
 
 static void on_reply(const struct reply_event *event, void *ctx) {
     static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
-        [REPLY_ARTIFACT] = on_artifact, [REPLY_TEXT] = on_text, [REPLY_VECTOR] = on_vector,
-        [REPLY_USAGE] = on_usage,       [REPLY_DONE] = on_done, [REPLY_FAILED] = on_failed,
+        [REPLY_ARTIFACT] = on_artifact,   [REPLY_TEXT] = on_text,
+        [REPLY_VECTOR] = on_vector,       [REPLY_USAGE] = on_usage,
+        [REPLY_DONE] = job_media_on_done, [REPLY_FAILED] = on_failed,
     };
     reply_event_handle(handlers, event, ctx);
 }

@@ -32,7 +32,7 @@ static struct watch *watch_of(struct run_open *open) {
     return CONTAINER_OF(open, struct watch, base.open);
 }
 
-static void on_closed(void *ctx) {
+static void jobs_on_closed(void *ctx) {
     struct watch *watch = ctx;
     job_shown_free(watch->shown);
     watch_done(&watch->base);
@@ -42,7 +42,7 @@ static void on_closed(void *ctx) {
 static const struct nimi_work events = {.drained = watch_drained,
                                         .stopping = watch_stopping,
                                         .cancelled = watch_cancelled,
-                                        .closed = on_closed};
+                                        .closed = jobs_on_closed};
 
 static void on_gone(struct nimi_watch *watch, const struct err *failed) {
     if (failed) {

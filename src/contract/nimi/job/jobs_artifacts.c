@@ -92,7 +92,7 @@ static struct job_shown *show(struct result *result) {
 }
 
 /* K-JOB-006: a caller whose credential was revoked cannot fetch anything. */
-static void on_open(struct run_open *open) {
+static void jobs_artifacts_on_open(struct run_open *open) {
     struct result *result = CONTAINER_OF(open, struct result, open);
     const struct nimi_scenario_job *job = &result->fold.job;
     if (job->status == NIMI_SCENARIO_JOB_STATUS_FAILED &&
@@ -109,14 +109,14 @@ static void on_open(struct run_open *open) {
 
 /* --- the call ----------------------------------------------------------------------------- */
 
-static void on_closed(void *ctx) {
+static void jobs_artifacts_on_closed(void *ctx) {
     struct result *result = ctx;
     job_shown_free(result->shown);
     run_open_done(&result->open);
     free(result);
 }
 
-static const struct nimi_work events = {.closed = on_closed};
+static const struct nimi_work events = {.closed = jobs_artifacts_on_closed};
 
 void jobs_artifacts(struct nimi_call *call, const void *request) {
     const struct nimi_get_scenario_artifacts_request *from = request;
@@ -126,7 +126,7 @@ void jobs_artifacts(struct nimi_call *call, const void *request) {
                                      .kind = &job_fold_kind,
                                      .depth = RUN_FOLD_WHOLE,
                                      .fold = &result->fold.run,
-                                     .on_open = on_open,
+                                     .on_open = jobs_artifacts_on_open,
                                      .on_missing = jobs_missing};
     nimi_work(call, &events, result);
     run_open_start(&result->open, from->job_id);

@@ -39,7 +39,7 @@ static void reply_shown(const void *job, const struct err *failed, void *ctx) {
     }
 }
 
-static void on_found(const struct err *failed, void *ctx) {
+static void jobs_submit_on_found(const struct err *failed, void *ctx) {
     struct submit *submit = ctx;
     struct job_submit *job = job_of(submit);
     job->find = NULL;
@@ -63,13 +63,13 @@ static void job_show(struct submit *submit, uint64_t run) {
                                    .sessions = submit->call->instance->host->engine->sessions,
                                    .run = run,
                                    .fold = &job->fold.run,
-                                   .on_found = on_found,
+                                   .on_found = jobs_submit_on_found,
                                    .ctx = submit});
 }
 
 /* --- beginning ---------------------------------------------------------------------------- */
 
-static void on_kept(uint64_t run, void *ctx) {
+static void jobs_submit_on_kept(uint64_t run, void *ctx) {
     struct submit *submit = ctx;
     job_of(submit)->work = NULL;
     submit_kept(submit, run);
@@ -86,7 +86,7 @@ static void job_begin(struct submit *submit, uint64_t key_mark) {
                                 .key = submit->key,
                                 .print = submit->print,
                                 .key_mark = key_mark,
-                                .on_kept = on_kept,
+                                .on_kept = jobs_submit_on_kept,
                                 .ctx = submit};
     struct fault fault;
     switch (job_work_begin(&ask, &job_of(submit)->work, &fault)) {
@@ -101,7 +101,7 @@ static const struct submit_kind kind = {"job", NIMI_AI_MEDIA_IDEMPOTENCY_CONFLIC
 
 /* --- the call ----------------------------------------------------------------------------- */
 
-static void on_closed(void *ctx) {
+static void jobs_submit_on_closed(void *ctx) {
     struct job_submit *job = ctx;
     if (job->work) job_work_forget(job->work);
     run_find_free(job->find);
@@ -111,7 +111,7 @@ static void on_closed(void *ctx) {
     free(job);
 }
 
-static const struct nimi_work events = {.closed = on_closed};
+static const struct nimi_work events = {.closed = jobs_submit_on_closed};
 
 static bool ids_are_short(const struct nimi_scenario_request_head *head, struct fault *fault) {
     const struct str ids[] = {head->app_id, head->subject_user_id, head->model_id,

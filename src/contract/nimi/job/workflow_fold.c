@@ -21,7 +21,7 @@ static bool copy_nodes(struct workflow_fold *fold,
     return true;
 }
 
-static bool take_request(struct workflow_fold *fold, struct str bytes) {
+static bool workflow_fold_take_request(struct workflow_fold *fold, struct str bytes) {
     struct arena *arena = arena_new(16 * bytes.len + MIB);
     struct nimi_submit_workflow_request request;
     struct err e;
@@ -92,7 +92,7 @@ static bool take_result(struct workflow_fold *fold, struct str bytes) {
 
 static bool take_item(struct workflow_fold *fold, const struct event *event) {
     struct str type = event->item.type, bytes = event->item.bytes;
-    if (str_equal(type, STR(RUN_JOB_REQUEST))) return take_request(fold, bytes);
+    if (str_equal(type, STR(RUN_JOB_REQUEST))) return workflow_fold_take_request(fold, bytes);
     if (str_equal(type, STR(WORKFLOW_KNOWN))) return take_known(fold, bytes);
     if (str_equal(type, STR(WORKFLOW_NODE))) return take_node(fold, event);
     if (str_equal(type, STR(WORKFLOW_RESULT))) return take_result(fold, bytes);

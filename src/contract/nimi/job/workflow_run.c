@@ -535,7 +535,7 @@ static void run_nodes(struct workflow_work *work) {
     if (work->arena) advance_later(work);
 }
 
-static void on_read(const struct err *failed, void *ctx) {
+static void workflow_run_on_read(const struct err *failed, void *ctx) {
     struct workflow_work *work = ctx;
     struct fault fault;
     work->find = NULL;
@@ -563,7 +563,7 @@ void workflow_run_start(struct workflow_work *work) {
                                                          .sessions = work->engine->sessions,
                                                          .run = run_job_id(work->job),
                                                          .fold = &work->fold.run,
-                                                         .on_found = on_read,
+                                                         .on_found = workflow_run_on_read,
                                                          .ctx = work});
 }
 

@@ -41,7 +41,7 @@ static void reply_accepted(struct nimi_call *call, struct str task) {
                    .task_id = task, .accepted = true, .reason_code = NIMI_ACTION_EXECUTED});
 }
 
-static void on_open(struct run_open *open) {
+static void workflows_submit_on_open(struct run_open *open) {
     reply_accepted(open->call, open->fold->id);
 }
 
@@ -56,7 +56,7 @@ static void workflow_show(struct submit *submit, uint64_t run) {
 
 /* --- beginning ---------------------------------------------------------------------------- */
 
-static void on_kept(uint64_t run, void *ctx) {
+static void workflows_submit_on_kept(uint64_t run, void *ctx) {
     struct submit *submit = ctx;
     workflow_of(submit)->work = NULL;
     submit_kept(submit, run);
@@ -75,7 +75,7 @@ static void workflow_begin(struct submit *submit, uint64_t key_mark) {
                                          .key = submit->key,
                                          .print = submit->print,
                                          .key_mark = key_mark,
-                                         .on_kept = on_kept,
+                                         .on_kept = workflows_submit_on_kept,
                                          .ctx = submit};
     struct err e;
     if (workflow_work_begin(&begin, &workflow_of(submit)->work, &e)) return;
@@ -91,7 +91,7 @@ static const struct submit_kind kind = {"workflow", NIMI_PROTOCOL_ENVELOPE_INVAL
 
 /* --- the call ----------------------------------------------------------------------------- */
 
-static void on_closed(void *ctx) {
+static void workflows_submit_on_closed(void *ctx) {
     struct workflow_submit *workflow = ctx;
     if (workflow->work) workflow_work_forget(workflow->work);
     run_open_done(&workflow->open);
@@ -99,7 +99,7 @@ static void on_closed(void *ctx) {
     free(workflow);
 }
 
-static const struct nimi_work events = {.closed = on_closed};
+static const struct nimi_work events = {.closed = workflows_submit_on_closed};
 
 static bool id_is_short(struct str id) {
     return id.len <= SUBMIT_ID_MAX_BYTES;
@@ -146,7 +146,7 @@ static void workflow_start(struct nimi_call *call,
     workflow->open = (struct run_open){.call = call,
                                        .kind = &workflow_fold_kind,
                                        .fold = &workflow->fold.run,
-                                       .on_open = on_open,
+                                       .on_open = workflows_submit_on_open,
                                        .on_missing = on_missing};
     submit_init(submit, &kind, call, REQUEST_MAX_BYTES);
     nimi_work(call, &events, workflow);
