@@ -50,7 +50,8 @@ static void write_page(const struct audit_page *page, struct json_writer *json) 
     buf_done(&record);
 }
 
-static void on_page(const struct audit_page *page, const struct err *failed, void *ctx) {
+static void weir_audit_on_page(const struct audit_page *page, const struct err *failed,
+                               void *ctx) {
     struct audit_list *list = ctx;
     struct route_json reply;
     list->ask = NULL;
@@ -98,7 +99,8 @@ void api_list_audit(struct route_call *call, void *ctx) {
         struct audit_list *list = MEM_NEW(struct audit_list);
         list->call = call;
         route_watch(call, &watch, list);
-        list->ask = audit_page_start(instance->store, instance->loop, &query, on_page, list);
+        list->ask =
+            audit_page_start(instance->store, instance->loop, &query, weir_audit_on_page, list);
     }
     arena_free(request.arena);
 }

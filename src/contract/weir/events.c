@@ -68,7 +68,7 @@ static void begin_stream(struct watching *watching) {
     route_sse_begin(watching->call);
 }
 
-static struct str write_id(uint64_t epoch, uint64_t seq, char room[48]) {
+static struct str weir_events_write_id(uint64_t epoch, uint64_t seq, char room[48]) {
     struct buf id = {.at = room, .room = 48, .max_bytes = 48};
     event_id_put(&id, epoch, seq);
     return buf_str(&id);
@@ -81,7 +81,7 @@ void api_encode_event(const struct event *event, struct buf *out, const void *ct
     buf_init(&data, EVENT_MAX_BYTES);
     if (event_to_json(event, &data)) {
         sse_append(out, event_kind_name(event->kind),
-                   write_id(store_epoch(store), event->seq, room), buf_str(&data));
+                   weir_events_write_id(store_epoch(store), event->seq, room), buf_str(&data));
     }
     buf_done(&data);
 }
@@ -130,7 +130,7 @@ static void on_begun(void *ctx) {
 }
 
 /* No event follows the client's position: the run is over, or unknown. */
-static void on_missing(const struct err *failed, void *ctx) {
+static void weir_events_on_missing(const struct err *failed, void *ctx) {
     struct watching *watching = ctx;
     if (watching->streaming) {
         route_sse_end(watching->call);
@@ -143,7 +143,7 @@ static void on_missing(const struct err *failed, void *ctx) {
 
 static const struct share_wire wire = {
     .begun = on_begun,
-    .missing = on_missing,
+    .missing = weir_events_on_missing,
     .send = send,
     .queued = events_queued,
     .wake_at = events_wake_at,
@@ -170,7 +170,7 @@ static void reset(struct watching *watching, uint64_t after_seq) {
     char data_room[64], id_room[48];
     struct buf data = {
         .at = data_room, .room = sizeof(data_room), .max_bytes = sizeof(data_room)};
-    struct str id = write_id(watching->epoch, after_seq, id_room);
+    struct str id = weir_events_write_id(watching->epoch, after_seq, id_room);
     buf_append(&data, STR("{\"after\":\""));
     buf_append(&data, id);
     buf_append(&data, STR("\"}"));
@@ -188,7 +188,7 @@ static void events_refuse(struct watching *watching) {
 static void on_end_known(struct watching *watching, const struct run_summary *summary,
                          const struct err *failed) {
     if (failed) {
-        on_missing(failed, watching);
+        weir_events_on_missing(failed, watching);
         return;
     }
     if (!summary->known || !api_may_see(&watching->caller, summary->workspace, summary->user)) {
@@ -320,7 +320,7 @@ static void on_left(void *ctx) {
     watching_free(watching);
 }
 
-static void on_drained(void *ctx) {
+static void weir_events_on_drained(void *ctx) {
     struct watching *watching = ctx;
     if (watching->reader) share_drained(watching->reader);
 }
@@ -332,12 +332,14 @@ static void on_stopping(void *ctx) {
     if (watching->reader && watching->streaming) share_end(watching->reader, CAUSE_STOPPING);
 }
 
-static void on_closed(void *ctx) {
+static void weir_events_on_closed(void *ctx) {
     watching_free(ctx);
 }
 
-static const struct route_watch watch = {
-    .left = on_left, .drained = on_drained, .stopping = on_stopping, .closed = on_closed};
+static const struct route_watch watch = {.left = on_left,
+                                         .drained = weir_events_on_drained,
+                                         .stopping = on_stopping,
+                                         .closed = weir_events_on_closed};
 
 void api_run_events(struct route_call *call, void *ctx) {
     struct api_instance *instance = ctx;

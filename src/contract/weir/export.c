@@ -42,13 +42,13 @@ static void export_over(void *ctx) {
 
 static void export_go_on(struct export *export);
 
-static void on_drained(void *ctx) {
+static void weir_export_on_drained(void *ctx) {
     struct export *export = ctx;
     if (!export->loading) export_go_on(export);
 }
 
 static const struct route_watch watch = {
-    .left = export_over, .drained = on_drained, .closed = export_over};
+    .left = export_over, .drained = weir_export_on_drained, .closed = export_over};
 
 static void export_end(struct export *export) {
     route_sse_end(export->call); /* `closed` follows */

@@ -80,7 +80,8 @@ static void write_entry(struct json_writer *json, const struct memory_entry *ent
 
 /* --- GET /weir/v1/memories ---------------------------------------------------------------- */
 
-static void on_listed(const struct memory_answer *answer, const struct err *failed, void *ctx) {
+static void memories_on_listed(const struct memory_answer *answer, const struct err *failed,
+                               void *ctx) {
     struct route_call *call = wait_end(ctx, failed);
     struct route_json reply;
     if (!call) return;
@@ -115,14 +116,16 @@ void api_list_memories(struct route_call *call, void *ctx) {
     if (!memories_begin(&request, call, instance, names, &workspace)) return;
     if (take_query(&request, workspace, &query)) {
         struct memory_wait *wait = wait_new(call);
-        wait->ask = memory_list_start(instance->store, instance->loop, &query, on_listed, wait);
+        wait->ask = memory_list_start(instance->store, instance->loop, &query,
+                                      memories_on_listed, wait);
     }
     arena_free(request.arena);
 }
 
 /* --- POST /weir/v1/memories --------------------------------------------------------------- */
 
-static void on_put(const struct memory_answer *answer, const struct err *failed, void *ctx) {
+static void memories_on_put(const struct memory_answer *answer, const struct err *failed,
+                            void *ctx) {
     struct route_call *call = wait_end(ctx, failed);
     struct route_json reply;
     if (!call) return;
@@ -164,7 +167,7 @@ void api_put_memory(struct route_call *call, void *ctx) {
         struct memory_wait *wait = wait_new(call);
         wait->ask =
             memory_put_start(instance->store, instance->loop, api_actor(&request.caller),
-                             workspace, &entry, on_put, wait);
+                             workspace, &entry, memories_on_put, wait);
     }
     arena_free(request.arena);
 }

@@ -73,7 +73,8 @@ static void refuse_ended(struct route_call *call) {
     route_refuse(call, 409, STR("RUN_ENDED"), "this run has ended: there is nothing to cancel");
 }
 
-static void on_cancel(enum cancel_run_answer answer, const struct err *failed, void *ctx) {
+static void weir_runs_on_cancel(enum cancel_run_answer answer, const struct err *failed,
+                                void *ctx) {
     struct get *get = ctx;
     get->cancel = NULL;
     switch (answer) {
@@ -89,7 +90,7 @@ static void runs_cancel(struct get *get) {
     else
         get->cancel =
             cancel_run_start(get->instance->sessions, get->instance->loop, get->summary.run,
-                             STR("it was cancelled by request"), on_cancel, get);
+                             STR("it was cancelled by request"), weir_runs_on_cancel, get);
 }
 
 static void get_answer(const struct err *failed, void *ctx) {

@@ -192,7 +192,8 @@ static void newest_go_on(struct newest *newest) {
     route_json_reply(&newest->reply, newest->request.call, 200);
 }
 
-static void on_page(const struct run_list_page *page, const struct err *failed, void *ctx) {
+static void runs_newest_on_page(const struct run_list_page *page, const struct err *failed,
+                                void *ctx) {
     struct newest *newest = ctx;
     newest->ask = NULL;
     if (failed) {
@@ -273,6 +274,6 @@ void api_list_newest_runs(struct route_call *call, struct api_instance *instance
     newest->live_count =
         directory_newest(instance->directory, before, RUN_LIST_MAX, newest->live);
     route_watch(call, &newest_watch, newest);
-    newest->ask =
-        run_list_start(instance->store, instance->loop, &newest->filter, on_page, newest);
+    newest->ask = run_list_start(instance->store, instance->loop, &newest->filter,
+                                 runs_newest_on_page, newest);
 }

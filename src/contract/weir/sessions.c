@@ -78,7 +78,7 @@ static void write_session(struct json_writer *json, const struct stored_session 
     json_close(json);
 }
 
-static void on_listed(const struct sessions_answer *answer, const struct err *failed,
+static void weir_sessions_on_listed(const struct sessions_answer *answer, const struct err *failed,
                       void *ctx) {
     struct session_list *list = ctx;
     struct route_json reply;
@@ -108,7 +108,7 @@ static void list_start(struct route_call *call, struct api_instance *instance,
     buf_keep_texts(&list->names, names, ARRAY_LEN(names));
     route_watch(call, &list_watch, list);
     list->ask =
-        sessions_list_start(instance->store, instance->loop, &list->filter, on_listed, list);
+        sessions_list_start(instance->store, instance->loop, &list->filter, weir_sessions_on_listed, list);
 }
 
 void api_list_sessions(struct route_call *call, void *ctx) {

@@ -235,7 +235,7 @@ static void fork_write(struct fork *fork) {
 
 /* --- what the old session had said ----------------------------------------------------------- */
 
-static bool is_live(const struct fork *fork) {
+static bool sessions_fork_is_live(const struct fork *fork) {
     struct live_view view;
     if (!directory_find(fork->instance->directory, fork->run, &view)) return false;
     bool own = str_equal(view.workspace, fork->from.workspace) &&
@@ -254,7 +254,7 @@ static void refuse_too_far(struct fork *fork) {
 }
 
 static void refuse_missing(struct fork *fork) {
-    if (is_live(fork)) {
+    if (sessions_fork_is_live(fork)) {
         fork_refuse(fork, 409, "RUN_NOT_ENDED",
                     "this run goes on; a session can be forked at it when it has ended");
     } else if (fork->load.more) {
@@ -345,8 +345,8 @@ static void wait_for_turn(struct fork *fork) {
 
 /* --- the new session ---------------------------------------------------------------------- */
 
-static void on_looked(const struct sessions_answer *answer, const struct err *failed,
-                      void *ctx) {
+static void sessions_fork_on_looked(const struct sessions_answer *answer,
+                                    const struct err *failed, void *ctx) {
     struct fork *fork = ctx;
     (void)answer;
     if (fork_is_left(fork)) return;
@@ -367,7 +367,7 @@ static void on_fork_granted(void *ctx) {
     const struct session_name *to = &fork->to;
     if (fork_is_left(fork)) return;
     (void)sessions_runs_start(fork->instance->store, fork->instance->loop, to->workspace,
-                              to->user, to->session, on_looked, fork);
+                              to->user, to->session, sessions_fork_on_looked, fork);
 }
 
 static void on_fork_refused(const struct err *why, void *ctx) {

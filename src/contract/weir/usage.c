@@ -71,7 +71,8 @@ static void add_usage(struct store_usage *sum, const struct store_usage *more) {
     sum->estimate_cost_nano = usage_sum(sum->estimate_cost_nano, more->estimate_cost_nano);
 }
 
-static bool is_wanted(const struct usage_call *usage, const struct store_usage *one) {
+static bool weir_usage_is_wanted(const struct usage_call *usage,
+                                 const struct store_usage *one) {
     return (usage->agent.len == 0 || str_equal(usage->agent, one->agent)) &&
            (usage->model.len == 0 || str_equal(usage->model, one->sums.model));
 }
@@ -94,7 +95,7 @@ static struct group *make_groups(const struct usage_call *usage, size_t *ret_cou
     size_t count = 0;
     for (size_t i = 0; i < load->usage_count; i++) {
         const struct store_usage *one = &load->usages[i];
-        if (!is_wanted(usage, one)) continue;
+        if (!weir_usage_is_wanted(usage, one)) continue;
         struct str key = usage->by->key(one);
         struct group *group = map_find(known, key);
         if (!group) {
