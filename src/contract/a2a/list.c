@@ -61,7 +61,7 @@ static void list_end(struct a2a_list *list, bool more) {
     a2a_reply(call, &list->body);
 }
 
-static bool is_wanted(const struct a2a_call *call) {
+static bool a2a_list_is_wanted(const struct a2a_call *call) {
     enum a2a_state wanted;
     const struct run_summary *summary = &call->summary;
     if (!summary->known || !a2a_may_see(call, summary->workspace, summary->user)) return false;
@@ -75,7 +75,7 @@ static void list_take(struct a2a_list *list) {
     const struct a2a_view view = {call->dialect, call->request.history_max,
                                   call->request.with_artifacts};
     list->looked++;
-    if (!is_wanted(call)) return;
+    if (!a2a_list_is_wanted(call)) return;
     a2a_task_write(&call->task, &view, &list->w);
     list->written++;
 }

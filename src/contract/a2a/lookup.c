@@ -27,7 +27,7 @@ static void refuse_unknown(struct route_call *route, void *ctx) {
     a2a_fail(call, A2A_ERROR_TASK_NOT_FOUND, STR("there is no such task"));
 }
 
-static void on_read(const struct err *failed, void *ctx) {
+static void lookup_on_read(const struct err *failed, void *ctx) {
     struct a2a_call *call = ctx;
     const struct run_summary *summary = &call->summary;
     call->scan = NULL;
@@ -45,9 +45,9 @@ void a2a_look_up(struct a2a_call *call, uint64_t run, void (*found)(struct a2a_c
     call->found = found;
     http_turn_watch(&call->http);
     if (a2a_read_live(call, run)) {
-        on_read(NULL, call);
+        lookup_on_read(NULL, call);
     } else {
         call->scan = run_scan_start(route_loop(call->http.call), call->instance->store,
-                                    &call->summary, on_read, call);
+                                    &call->summary, lookup_on_read, call);
     }
 }

@@ -13,8 +13,8 @@ static bool a2a_request_too_large(struct err *e) {
     return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a call may hold");
 }
 
-static bool take_text(struct json object, const char *key, struct arena *arena, struct str *ret,
-                      struct err *e) {
+static bool a2a_request_take_text(struct json object, const char *key, struct arena *arena,
+                                  struct str *ret, struct err *e) {
     struct json value = json_find(object, str_from(key));
     if (json_is_absent(value)) return true;
     if (value.kind != JSON_STRING)
@@ -56,7 +56,7 @@ uint64_t a2a_task_id(struct str text) {
 static bool take_task(struct json object, const char *key, struct arena *arena,
                       struct a2a_request *ret, struct err *e) {
     struct str task = STR_EMPTY;
-    if (!take_text(object, key, arena, &task, e)) return false;
+    if (!a2a_request_take_text(object, key, arena, &task, e)) return false;
     ret->names_task = task.len > 0;
     ret->task = a2a_task_id(task);
     return true;
@@ -142,12 +142,12 @@ static bool take_message(enum a2a_dialect dialect, struct json message, struct a
     if (message.kind != JSON_OBJECT)
         return err_set(e, ERR_INVALID_ARGUMENT, "message must be an object, not %s",
                        json_kind_name(message.kind));
-    if (!take_text(message, "messageId", arena, &id, e)) return false;
+    if (!a2a_request_take_text(message, "messageId", arena, &id, e)) return false;
     if (id.len == 0)
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "message.messageId is missing: give each message an id of its own");
     return id_check("message.messageId", id, e) && check_role(dialect, message, e) &&
-           take_text(message, "contextId", arena, &ret->context, e) &&
+           a2a_request_take_text(message, "contextId", arena, &ret->context, e) &&
            (!ret->context.len || id_check("message.contextId", ret->context, e)) &&
            take_task(message, "taskId", arena, ret, e) &&
            take_parts(dialect, message, arena, ret, e) && take_extras(message, arena, ret, e);
@@ -182,8 +182,8 @@ static bool take_configuration(enum a2a_dialect dialect, struct json object,
 static bool take_breeder(struct json params, struct arena *arena, struct a2a_request *ret,
                          struct err *e) {
     struct json context = json_find(params, STR("context"));
-    if (!take_text(params, "message", arena, &ret->text, e) ||
-        !take_text(context, "session_id", arena, &ret->context, e) ||
+    if (!a2a_request_take_text(params, "message", arena, &ret->text, e) ||
+        !a2a_request_take_text(context, "session_id", arena, &ret->context, e) ||
         !take_task(params, "task_id", arena, ret, e))
         return false;
     ret->names_task = ret->task > 0; /* any other is an id that the caller has thought of */
@@ -231,7 +231,7 @@ static bool take_status_from(struct json params, struct arena *arena, struct a2a
                              struct err *e) {
     struct str text = STR_EMPTY;
     int64_t seconds;
-    if (!take_text(params, "statusTimestampAfter", arena, &text, e)) return false;
+    if (!a2a_request_take_text(params, "statusTimestampAfter", arena, &text, e)) return false;
     if (!text.len) return true;
     if (!moment_read(text, &seconds, e)) return err_add(e, "statusTimestampAfter");
     ret->status_from_ms = seconds * 1000 + thousandths_of(text);
@@ -243,9 +243,9 @@ static bool read_list(struct json params, struct arena *arena, struct a2a_reques
     struct str token = STR_EMPTY;
     enum a2a_state state;
     int64_t size = A2A_PAGE_USUAL;
-    if (!take_text(params, "contextId", arena, &ret->context, e) ||
-        !take_text(params, "status", arena, &ret->status, e) ||
-        !take_text(params, "pageToken", arena, &token, e) ||
+    if (!a2a_request_take_text(params, "contextId", arena, &ret->context, e) ||
+        !a2a_request_take_text(params, "status", arena, &ret->status, e) ||
+        !a2a_request_take_text(params, "pageToken", arena, &token, e) ||
         !take_count(params, "pageSize", A2A_PAGE_MOST, &size, e) ||
         !take_count(params, "historyLength", HISTORY_MOST, &ret->history_max, e) ||
         !take_flag(params, "includeArtifacts", &ret->with_artifacts, e) ||
@@ -282,8 +282,8 @@ static bool read_webhook_name(enum a2a_dialect dialect, struct json params, stru
     bool old = dialect == A2A_0_3;
     const char *task = old ? "id" : "taskId";
     return take_task(params, task, arena, ret, e) && require_task(ret, task, e) &&
-           take_text(params, old ? "pushNotificationConfigId" : "id", arena, &ret->webhook_id,
-                     e);
+           a2a_request_take_text(params, old ? "pushNotificationConfigId" : "id", arena,
+                                 &ret->webhook_id, e);
 }
 
 static bool require_webhook_id(enum a2a_dialect dialect, const struct a2a_request *request,

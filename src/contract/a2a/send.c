@@ -94,7 +94,7 @@ static void begin_run(struct a2a_call *call, uint64_t mark) {
 /* --- an answer ---------------------------------------------------------------------------- */
 
 /* The words decide nothing, so the task still waits. */
-static void ask_again(struct a2a_call *call) {
+static void send_ask_again(struct a2a_call *call) {
     if (call->http.mode == CLOSE_SINGLE) {
         a2a_reply_task(call);
     } else {
@@ -115,7 +115,7 @@ static void settle(struct a2a_call *call) {
         .asks_again = true};
     if (http_turn_settle(&call->http, &answer, call->mark, &found, &answered, &e)) return;
     if (found == PENDING_UNDECIDED) {
-        ask_again(call);
+        send_ask_again(call);
     } else if (found == PENDING_REFUSED) {
         a2a_fail(call, A2A_ERROR_INVALID_PARAMS, err_text(&e));
     } else {

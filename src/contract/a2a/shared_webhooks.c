@@ -280,7 +280,7 @@ struct webhook_claim_ask *shared_webhooks_remove(const struct push_place *place,
 
 /* --- looking ------------------------------------------------------------------------------ */
 
-static void look(void *ctx);
+static void shared_webhooks_look(void *ctx);
 
 static bool is_claim_of(const struct webhook_claim *claim,
                         const struct shared_webhook *webhook) {
@@ -334,8 +334,8 @@ static size_t take_claims(struct shared_webhooks *shared, const struct webhook_c
     return taken;
 }
 
-static void on_looked(const struct webhook_claim *claims, size_t count,
-                      const struct err *failed, void *ctx) {
+static void shared_webhooks_on_looked(const struct webhook_claim *claims, size_t count,
+                                      const struct err *failed, void *ctx) {
     struct shared_webhooks *shared = ctx;
     shared->looking = NULL;
     if (failed) { /* the same again, which may have been done */
@@ -349,10 +349,10 @@ static void on_looked(const struct webhook_claim *claims, size_t count,
     size_t taken = take_claims(shared, claims, count);
     pthread_mutex_unlock(&shared->lock);
     if (taken) log_info("a2a: %zu webhooks go on here", taken);
-    if (shared->changed || taken >= WEBHOOK_CLAIMS_MAX) look(shared);
+    if (shared->changed || taken >= WEBHOOK_CLAIMS_MAX) shared_webhooks_look(shared);
 }
 
-static void look(void *ctx) {
+static void shared_webhooks_look(void *ctx) {
     struct shared_webhooks *shared = ctx;
     const struct push_place *place = shared->reader;
     shared->changed = shared->looking != NULL;
@@ -362,8 +362,8 @@ static void look(void *ctx) {
     pthread_mutex_lock(&shared->lock);
     shared->look++;
     pthread_mutex_unlock(&shared->lock);
-    shared->looking =
-        webhook_claims_take(place->store, place->loop, shared->number, on_looked, shared);
+    shared->looking = webhook_claims_take(place->store, place->loop, shared->number,
+                                          shared_webhooks_on_looked, shared);
 }
 
 void shared_webhooks_serve(struct shared_webhooks *shared, const struct push_place *place) {
@@ -372,10 +372,10 @@ void shared_webhooks_serve(struct shared_webhooks *shared, const struct push_pla
     if (reads) shared->reader = place;
     pthread_mutex_unlock(&shared->lock);
     if (!reads) return;
-    timer_init(&shared->again, place->loop, look, shared);
-    shared->watcher =
-        changes_watch(store_changes(place->store), CHANGE_WEBHOOKS, place->loop, look, shared);
-    look(shared);
+    timer_init(&shared->again, place->loop, shared_webhooks_look, shared);
+    shared->watcher = changes_watch(store_changes(place->store), CHANGE_WEBHOOKS, place->loop,
+                                    shared_webhooks_look, shared);
+    shared_webhooks_look(shared);
 }
 
 /* --- the end ------------------------------------------------------------------------------ */

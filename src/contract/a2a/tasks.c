@@ -9,7 +9,8 @@ static void refuse_ended(struct a2a_call *call) {
 }
 
 /* The answer is the task as the cancellation leaves it, or as it ended just before. */
-static void on_cancel(enum cancel_run_answer answer, const struct err *failed, void *ctx) {
+static void tasks_on_cancel(enum cancel_run_answer answer, const struct err *failed,
+                            void *ctx) {
     struct a2a_call *call = ctx;
     call->http.cancel = NULL;
     switch (answer) {
@@ -29,9 +30,9 @@ void a2a_cancel(struct a2a_call *call) {
         refuse_ended(call);
         return;
     }
-    call->http.cancel = cancel_run_start(http_turn_sessions(&call->http),
-                                         route_loop(call->http.call), call->request.task,
-                                         STR("the client cancelled the task"), on_cancel, call);
+    call->http.cancel = cancel_run_start(
+        http_turn_sessions(&call->http), route_loop(call->http.call), call->request.task,
+        STR("the client cancelled the task"), tasks_on_cancel, call);
 }
 
 /* --- subscribe ---------------------------------------------------------------------------- */

@@ -105,8 +105,8 @@ static void reply_put(struct a2a_call *call) {
     reply_webhook(call, &put.webhook);
 }
 
-static void on_kept(const struct kept_record *records, size_t count, const struct err *failed,
-                    void *ctx) {
+static void webhook_calls_on_kept(const struct kept_record *records, size_t count,
+                                  const struct err *failed, void *ctx) {
     struct a2a_call *call = ctx;
     (void)records;
     (void)count;
@@ -137,7 +137,8 @@ static void put_webhook(struct a2a_call *call) {
         put_of(call, call->request.task, call->summary.workspace, room);
     if (instance->shared) {
         call->putting = shared_webhooks_put(instance->shared, &put, on_shared_put, call);
-    } else if (!webhooks_put(instance->webhooks, &put, on_kept, call, &call->keeping, &e)) {
+    } else if (!webhooks_put(instance->webhooks, &put, webhook_calls_on_kept, call,
+                             &call->keeping, &e)) {
         a2a_fail(call, a2a_error_of(e.code), err_text(&e));
     } else if (!call->keeping) {
         reply_put(call);

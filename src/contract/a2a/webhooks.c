@@ -194,8 +194,8 @@ static bool is_open(const struct webhooks *webhooks, struct err *e) {
 }
 
 /* Under the lock. */
-static bool make_room(struct webhooks *webhooks, const struct webhook_put *put,
-                      struct entry **ret_old, struct err *e) {
+static bool webhooks_make_room(struct webhooks *webhooks, const struct webhook_put *put,
+                               struct entry **ret_old, struct err *e) {
     struct crowd crowd = {.oldest = NULL};
     if (!is_open(webhooks, e)) return false;
     if ((*ret_old = webhooks_find(webhooks, put->run, put->webhook.id))) return true;
@@ -214,7 +214,7 @@ bool webhooks_have_room(struct webhooks *webhooks, const struct webhook_put *put
                         struct err *e) {
     struct entry *old;
     pthread_mutex_lock(&webhooks->lock);
-    bool fits = make_room(webhooks, put, &old, e);
+    bool fits = webhooks_make_room(webhooks, put, &old, e);
     pthread_mutex_unlock(&webhooks->lock);
     return fits;
 }
@@ -225,7 +225,7 @@ bool webhooks_put(struct webhooks *webhooks, const struct webhook_put *put, kept
                   void *ctx, struct kept_ask **ret_ask, struct err *e) {
     struct entry *entry = entry_new(webhooks, put, 0), *old;
     pthread_mutex_lock(&webhooks->lock);
-    bool fits = make_room(webhooks, put, &old, e);
+    bool fits = webhooks_make_room(webhooks, put, &old, e);
     if (fits && old) {
         keep_removal(old);
         take_out(webhooks, old);
