@@ -12,7 +12,7 @@ static bool refuse(const struct taking *taking, const char *must) {
                    must);
 }
 
-static bool too_large(const struct taking *taking) {
+static bool caller_options_too_large(const struct taking *taking) {
     return err_set(taking->e, ERR_TOO_LARGE, "the request is larger than a turn may hold");
 }
 
@@ -57,7 +57,7 @@ static bool take_seed(const struct taking *taking, struct json value) {
 
 static bool take_stop(const struct taking *taking, struct json value, struct str *ret) {
     if (value.kind != JSON_STRING) return refuse(taking, "a text, or a list of texts");
-    if (!json_str(value, taking->arena, ret)) return too_large(taking);
+    if (!json_str(value, taking->arena, ret)) return caller_options_too_large(taking);
     if (ret->len && ret->len <= MODEL_STOP_MAX_BYTES) return true;
     return err_set(taking->e, ERR_INVALID_ARGUMENT, "%s: each must have 1 to %d bytes",
                    taking->option->name, MODEL_STOP_MAX_BYTES);
@@ -72,7 +72,7 @@ static bool take_stops(const struct taking *taking, struct json value) {
                        "%s: %zu are more than the %d of a request", taking->option->name, count,
                        MODEL_STOPS_MAX);
     struct str *stops = arena_alloc(taking->arena, (count + 1) * sizeof(*stops));
-    if (!stops) return too_large(taking);
+    if (!stops) return caller_options_too_large(taking);
     if (value.kind != JSON_ARRAY && !take_stop(taking, value, &stops[0])) return false;
     for (size_t i = 0; json_next_item(&reader, &item); i++) {
         if (!take_stop(taking, item, &stops[i])) return false;
@@ -95,7 +95,7 @@ bool caller_options_take(const struct caller_option *table, size_t count, struct
     struct model_options *options = ARENA_NEW(arena, struct model_options);
     struct taking taking = {.arena = arena, .options = options, .e = e};
     bool any = false;
-    if (!options) return too_large(&taking);
+    if (!options) return caller_options_too_large(&taking);
     *options = MODEL_OPTIONS_NONE;
     for (size_t i = 0; i < count; i++) {
         struct json value = json_find(body, str_from(table[i].name));

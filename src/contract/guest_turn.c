@@ -38,7 +38,7 @@ static void guest_turn_refuse_key(struct http_turn *http) {
     refuse_for(guest_turn_of(http), GUEST_KEY_REUSED);
 }
 
-static bool too_large(struct err *e) {
+static bool guest_turn_too_large(struct err *e) {
     return err_set(e, ERR_TOO_LARGE, "the request is larger than a turn may hold");
 }
 
@@ -50,7 +50,7 @@ static bool name_session(struct guest_turn *turn, struct str *ret, struct err *e
     *ret = turn->request.session;
     if (ret->len) return true;
     return toolserver_random_id(id, e) &&
-           (arena_str(turn->http.arena, str_from(id), ret) || too_large(e));
+           (arena_str(turn->http.arena, str_from(id), ret) || guest_turn_too_large(e));
 }
 
 static void take_session(struct guest_turn *turn, struct str session) {
@@ -104,7 +104,7 @@ static void start_run(struct guest_turn *turn, uint64_t mark) {
 
 /* --- decisions ---------------------------------------------------------------------------- */
 
-static void ask_again(struct guest_turn *turn, const struct pending_view *view) {
+static void guest_turn_ask_again(struct guest_turn *turn, const struct pending_view *view) {
     struct event event;
     struct err e;
     if (!decision_ask_again(view, turn->http.arena, &event)) {
@@ -133,7 +133,7 @@ static void settle(struct guest_turn *turn, const struct session_name *name, uin
     show_session(turn);
     if (http_turn_settle(&turn->http, &answer, mark, &found, &answered, &e)) return;
     if (found == PENDING_UNDECIDED) {
-        ask_again(turn, &answered.stays);
+        guest_turn_ask_again(turn, &answered.stays);
     } else if (found == PENDING_REFUSED) {
         err_add(&e, "the question stays open");
         http_turn_give_up(&turn->http, &e);
@@ -237,7 +237,7 @@ bool guest_turn_take_caller(struct guest_turn *turn, const struct contract_calle
     }
     return (arena_str(http->arena, user, &http->user) &&
             arena_str(http->arena, guest_workspace(turn->guest, caller), &http->workspace)) ||
-           too_large(e);
+           guest_turn_too_large(e);
 }
 
 static bool take_print(struct guest_turn *turn, struct str body, struct err *e) {
@@ -247,7 +247,7 @@ static bool take_print(struct guest_turn *turn, struct str body, struct err *e) 
     if (!turn->http.key.len) return true;
     digest_parts(parts, ARRAY_LEN(parts), digest);
     return arena_str(turn->http.arena, str_of(digest, sizeof(digest)), &turn->http.print) ||
-           too_large(e);
+           guest_turn_too_large(e);
 }
 
 static bool read_turn(struct guest_turn *turn, const struct contract_caller *caller,

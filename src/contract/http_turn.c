@@ -217,7 +217,7 @@ void http_turn_miss(struct http_turn *turn, const struct err *failed) {
 }
 
 /* The end of the run could not be written. */
-static void on_missing(const struct err *failed, void *ctx) {
+static void http_turn_on_missing(const struct err *failed, void *ctx) {
     http_turn_miss(ctx, failed);
 }
 
@@ -235,7 +235,7 @@ void http_turn_attach(struct http_turn *turn, uint64_t run, uint64_t after_seq) 
                                             .heartbeat_ms = turn->site->rules.heartbeat_ms,
                                             .wire = turn->wire,
                                             .begun = on_begun,
-                                            .missing = on_missing,
+                                            .missing = http_turn_on_missing,
                                             .ctx = turn});
 }
 
@@ -352,7 +352,7 @@ void http_turn_start(struct http_turn *turn, struct run_request *asked, uint64_t
     }
 }
 
-static void on_awake(const struct err *failed, void *ctx) {
+static void http_turn_on_awake(const struct err *failed, void *ctx) {
     struct http_turn *turn = ctx;
     turn->wake = NULL;
     if (failed) {
@@ -366,8 +366,9 @@ static void on_awake(const struct err *failed, void *ctx) {
 static void wake_runs(struct http_turn *turn, const struct pending_answer *answer) {
     const struct dormant_filter filter = session_sleepers(answer);
     http_turn_watch(turn);
-    turn->wake = dormant_wake_start(session_table_directory(http_turn_sessions(turn)), &filter,
-                                    DORMANT_WAKE_MAX, route_loop(turn->call), on_awake, turn);
+    turn->wake =
+        dormant_wake_start(session_table_directory(http_turn_sessions(turn)), &filter,
+                           DORMANT_WAKE_MAX, route_loop(turn->call), http_turn_on_awake, turn);
     if (!turn->wake) http_turn_enter(turn); /* the runs woke up meanwhile */
 }
 

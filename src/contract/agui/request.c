@@ -17,7 +17,7 @@ static const struct str keys[KEYS] = {
 static const char *const once[] = {"threadId", "runId",  "messages", "tools",
                                    "state",    "resume", NULL};
 
-static bool take_text(struct request_reading *reading, struct json value, const char *name,
+static bool agui_request_take_text(struct request_reading *reading, struct json value, const char *name,
                       struct str *ret) {
     if (value.kind != JSON_STRING)
         return err_set(reading->e, ERR_INVALID_ARGUMENT, "%s must be a string, not %s", name,
@@ -27,9 +27,9 @@ static bool take_text(struct request_reading *reading, struct json value, const 
 
 static bool take_names(struct request_reading *reading, const struct json *found,
                        struct run_input *ret) {
-    if (!take_text(reading, found[THREAD], "threadId", &ret->thread) ||
+    if (!agui_request_take_text(reading, found[THREAD], "threadId", &ret->thread) ||
         !id_check("threadId", ret->thread, reading->e) ||
-        !take_text(reading, found[RUN], "runId", &ret->run))
+        !agui_request_take_text(reading, found[RUN], "runId", &ret->run))
         return false;
     return ret->run.len <= RUN_NAME_MAX_BYTES ||
            err_set(reading->e, ERR_INVALID_ARGUMENT, "runId has more than %d bytes",
@@ -69,7 +69,7 @@ static bool take_resume(struct request_reading *reading, struct json list,
         return err_set(reading->e, ERR_INVALID_ARGUMENT,
                        "resume must be an array of one answer: a run asks one question at a "
                        "time");
-    if (!take_text(reading, json_find(entry, STR("interruptId")), "resume[0].interruptId",
+    if (!agui_request_take_text(reading, json_find(entry, STR("interruptId")), "resume[0].interruptId",
                    &id) ||
         !take_payload(reading, entry, &ret->text))
         return false;
@@ -87,9 +87,9 @@ static bool take_tool(struct request_reading *reading, struct json from, size_t 
     struct err why;
     struct request_reading inner = {.arena = reading->arena, .e = &why};
     *ret = (struct tool_offer){.description = STR_EMPTY, .parameters = STR_EMPTY};
-    if (!take_text(&inner, json_find(from, STR("name")), "name", &ret->name) ||
+    if (!agui_request_take_text(&inner, json_find(from, STR("name")), "name", &ret->name) ||
         (!json_is_absent(description) &&
-         !take_text(&inner, description, "description", &ret->description)))
+         !agui_request_take_text(&inner, description, "description", &ret->description)))
         return err_set(reading->e, why.code, "tools[%zu].%s", index, why.text);
     return json_is_absent(parameters) ||
            json_compact_copy(parameters, reading->arena, &ret->parameters) ||

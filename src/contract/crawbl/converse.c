@@ -38,7 +38,7 @@ struct converse {
     struct arena *arena;        /* of a request whose turn has not begun, or NULL */
     struct crawbl_converse_request *request; /* in the arena, or NULL as it is */
     struct workspace_agents_ask ask;
-    struct dormant_wake *wake;   /* brings back runs that may wait for this message */
+    struct dormant_wake *crawbl_converse_wake;   /* brings back runs that may wait for this message */
     struct elsewhere *elsewhere; /* finds one that waits for it at another replica */
     bool looked_elsewhere;
     struct converse_shown shown; /* of the answer that is being sent */
@@ -265,7 +265,7 @@ static bool follow(struct converse *converse, struct journal *journal, uint64_t 
 }
 
 /* The message decides nothing, so its turn is the same question again (K29). */
-static bool ask_again(struct converse *converse, const struct pending_view *stays,
+static bool crawbl_converse_ask_again(struct converse *converse, const struct pending_view *stays,
                       struct arena *arena, struct err *e) {
     struct event event;
     bool asked = decision_ask_again(stays, arena, &event);
@@ -276,15 +276,15 @@ static bool ask_again(struct converse *converse, const struct pending_view *stay
     return asked || err_set(e, ERR_RESOURCE_EXHAUSTED, "converse: the question is too long");
 }
 
-static void on_awake(const struct err *failed, void *ctx);
+static void crawbl_converse_on_awake(const struct err *failed, void *ctx);
 
 /* True: waiting runs are being brought back; the request is examined again afterwards. */
-static bool wake(struct converse *converse, const struct pending_answer *answer) {
+static bool crawbl_converse_wake(struct converse *converse, const struct pending_answer *answer) {
     const struct dormant_filter filter = session_sleepers(answer);
     struct session_table *sessions = converse->instance->host->engine->sessions;
     converse->wake =
         dormant_wake_start(session_table_directory(sessions), &filter, DORMANT_WAKE_MAX,
-                           rpc_loop(converse->call), on_awake, converse);
+                           rpc_loop(converse->call), crawbl_converse_on_awake, converse);
     return converse->wake != NULL;
 }
 
@@ -297,11 +297,11 @@ static bool answer_pending(struct converse *converse, const struct session_name 
     const struct pending_answer answer = {
         .name = *name, .text = text, .asks_again = true, .arena = arena};
     enum pending_found found = session_settle(sessions, &answer, &answered, e);
-    while (found == PENDING_ASLEEP && !wake(converse, &answer))
+    while (found == PENDING_ASLEEP && !crawbl_converse_wake(converse, &answer))
         found = session_settle(sessions, &answer, &answered, e);
     if (found == PENDING_ASLEEP) *ret_followed = true;
     if (found == PENDING_UNDECIDED)
-        *ret_followed = ask_again(converse, &answered.stays, arena, e);
+        *ret_followed = crawbl_converse_ask_again(converse, &answered.stays, arena, e);
     arena_free(arena);
     if (found == PENDING_UNDECIDED || found == PENDING_ASLEEP) return true;
     if (found == PENDING_REFUSED) *ret_followed = err_add(e, "the question stays open");
@@ -387,7 +387,7 @@ static void refuse_turn(struct converse *converse, const struct err *why) {
 static void converse_start(struct converse *converse) {
     struct err e;
     bool started = start_turn(converse, converse->request, &e);
-    if (converse->wake || converse->elsewhere) return; /* on_awake(), on_elsewhere() */
+    if (converse->wake || converse->elsewhere) return; /* crawbl_converse_on_awake(), on_elsewhere() */
     drop_request(converse);
     if (started && converse->stream) return;
     drop_turn(converse);
@@ -398,7 +398,7 @@ static void converse_start(struct converse *converse) {
     }
 }
 
-static void on_awake(const struct err *failed, void *ctx) {
+static void crawbl_converse_on_awake(const struct err *failed, void *ctx) {
     struct converse *converse = ctx;
     converse->wake = NULL;
     if (failed) {
@@ -410,7 +410,7 @@ static void on_awake(const struct err *failed, void *ctx) {
 
 /* --- a run at another replica ------------------------------------------------------------- */
 
-static void on_missing(const struct err *failed, void *ctx) {
+static void crawbl_converse_on_missing(const struct err *failed, void *ctx) {
     struct err e;
     err_set(&e, ERR_UNAVAILABLE, "converse: this turn cannot be read: %s",
             failed ? failed->text : "what became of it is not known yet; try again");
@@ -431,7 +431,7 @@ static void follow_elsewhere(struct converse *converse, uint64_t run, uint64_t s
                                             .mode = rpc_method(converse->call)->ends,
                                             .stall_ms = converse->instance->settings->stall_ms,
                                             .wire = &wire,
-                                            .missing = on_missing,
+                                            .missing = crawbl_converse_on_missing,
                                             .ctx = converse});
 }
 
@@ -497,7 +497,7 @@ static void on_message(struct rpc_call *call, struct lent message, void *ctx) {
 
 /* --- the call ----------------------------------------------------------------------------- */
 
-static void *on_open(struct rpc_call *call, void *service_ctx) {
+static void *crawbl_converse_on_open(struct rpc_call *call, void *service_ctx) {
     struct converse *converse = MEM_NEW(struct converse);
     converse->call = call;
     converse->instance = service_ctx;
@@ -513,7 +513,7 @@ static void on_half_closed(struct rpc_call *call, void *ctx) {
     end_call(converse, ERR_NONE, STR_EMPTY);
 }
 
-static void on_drained(struct rpc_call *call, void *ctx) {
+static void crawbl_converse_on_drained(struct rpc_call *call, void *ctx) {
     struct converse *converse = ctx;
     (void)call;
     if (converse->stream)
@@ -550,7 +550,7 @@ static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) 
     }
 }
 
-static void on_closed(void *ctx) {
+static void crawbl_converse_on_closed(void *ctx) {
     struct converse *converse = ctx;
     assert(!converse->stream && !converse->follow && !converse->arena);
     text_done(&converse->shown.model);
@@ -559,13 +559,13 @@ static void on_closed(void *ctx) {
 }
 
 static const struct rpc_handler handler = {
-    .open = on_open,
+    .open = crawbl_converse_on_open,
     .message = on_message,
     .half_closed = on_half_closed,
-    .drained = on_drained,
+    .drained = crawbl_converse_on_drained,
     .stopping = on_stopping,
     .cancelled = on_cancelled,
-    .closed = on_closed,
+    .closed = crawbl_converse_on_closed,
 };
 
 /* --- the service -------------------------------------------------------------------------- */

@@ -82,7 +82,8 @@ static struct audit_actor actor_of(const struct memory_call *memory) {
 
 /* --- ListMemories ------------------------------------------------------------------------- */
 
-static void on_listed(const struct memory_answer *answer, const struct err *failed, void *ctx) {
+static void crawbl_memory_on_listed(const struct memory_answer *answer,
+                                    const struct err *failed, void *ctx) {
     struct memory_call *memory = ctx;
     if (!is_done(memory, failed)) return;
     if (answer->cut) {
@@ -109,13 +110,14 @@ static bool start_list(struct memory_call *memory, const void *message, struct e
         !memory_check_query(&query, e))
         return false;
     memory->ask = memory_list_start(memory->instance->store, rpc_loop(memory->call), &query,
-                                    on_listed, memory);
+                                    crawbl_memory_on_listed, memory);
     return true;
 }
 
 /* --- CreateMemory ------------------------------------------------------------------------- */
 
-static void on_put(const struct memory_answer *answer, const struct err *failed, void *ctx) {
+static void crawbl_memory_on_put(const struct memory_answer *answer, const struct err *failed,
+                                 void *ctx) {
     struct memory_call *memory = ctx;
     if (!is_done(memory, failed)) return;
     struct google_timestamp times[2];
@@ -132,8 +134,9 @@ static bool start_create(struct memory_call *memory, const void *message, struct
     if (!workspace_for(memory, request->workspace_id, &workspace, e) ||
         !memory_check_entry(&entry, e))
         return false;
-    memory->ask = memory_put_start(memory->instance->store, rpc_loop(memory->call),
-                                   actor_of(memory), workspace, &entry, on_put, memory);
+    memory->ask =
+        memory_put_start(memory->instance->store, rpc_loop(memory->call), actor_of(memory),
+                         workspace, &entry, crawbl_memory_on_put, memory);
     return true;
 }
 
@@ -165,7 +168,7 @@ static bool start_delete(struct memory_call *memory, const void *message, struct
 
 /* --- the call ----------------------------------------------------------------------------- */
 
-static void *on_open(struct rpc_call *call, void *service_ctx) {
+static void *crawbl_memory_on_open(struct rpc_call *call, void *service_ctx) {
     struct memory_call *memory = MEM_NEW(struct memory_call);
     memory->call = call;
     memory->instance = service_ctx;
@@ -173,9 +176,10 @@ static void *on_open(struct rpc_call *call, void *service_ctx) {
 }
 
 /* Read the message and start its request. The store copies what it needs. */
-static void take_request(struct memory_call *memory, struct lent bytes,
-                         const struct pb_message *type,
-                         bool (*start)(struct memory_call *, const void *, struct err *)) {
+static void crawbl_memory_take_request(struct memory_call *memory, struct lent bytes,
+                                       const struct pb_message *type,
+                                       bool (*start)(struct memory_call *, const void *,
+                                                     struct err *)) {
     struct arena *arena = arena_new(5 * lent_read(bytes).len + 16 * KIB);
     void *message = arena_alloc(arena, type->size);
     struct err e;
@@ -189,17 +193,17 @@ static void take_request(struct memory_call *memory, struct lent bytes,
 
 static void on_list(struct rpc_call *call, struct lent message, void *ctx) {
     (void)call;
-    take_request(ctx, message, &crawbl_list_memories_request_table, start_list);
+    crawbl_memory_take_request(ctx, message, &crawbl_list_memories_request_table, start_list);
 }
 
 static void on_create(struct rpc_call *call, struct lent message, void *ctx) {
     (void)call;
-    take_request(ctx, message, &crawbl_create_memory_request_table, start_create);
+    crawbl_memory_take_request(ctx, message, &crawbl_create_memory_request_table, start_create);
 }
 
 static void on_delete(struct rpc_call *call, struct lent message, void *ctx) {
     (void)call;
-    take_request(ctx, message, &crawbl_delete_memory_request_table, start_delete);
+    crawbl_memory_take_request(ctx, message, &crawbl_delete_memory_request_table, start_delete);
 }
 
 static void crawbl_memory_forget(struct memory_call *memory) {
@@ -213,13 +217,16 @@ static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) 
     crawbl_memory_forget(ctx);
 }
 
-static void on_closed(void *ctx) {
+static void crawbl_memory_on_closed(void *ctx) {
     crawbl_memory_forget(ctx);
     free(ctx);
 }
 
 #define HANDLER(take)                                                                          \
-    { .open = on_open, .message = (take), .cancelled = on_cancelled, .closed = on_closed }
+    {                                                                                          \
+        .open = crawbl_memory_on_open, .message = (take), .cancelled = on_cancelled,           \
+        .closed = crawbl_memory_on_closed                                                      \
+    }
 
 static const struct rpc_handler list = HANDLER(on_list);
 static const struct rpc_handler create = HANDLER(on_create);

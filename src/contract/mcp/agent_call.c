@@ -104,14 +104,16 @@ static void on_cut(void *ctx) {
     }
 }
 
-static void on_drained(void *ctx) {
+static void agent_call_on_drained(void *ctx) {
     struct agent_call *agent_call = ctx;
     if (agent_call->stream) stream_drained(agent_call->stream);
     if (agent_call->follow) follow_drained(agent_call->follow);
 }
 
-static const struct toolserver_call_watch watch = {
-    .cancelled = on_cancelled, .left = on_left, .cut = on_cut, .drained = on_drained};
+static const struct toolserver_call_watch watch = {.cancelled = on_cancelled,
+                                                   .left = on_left,
+                                                   .cut = on_cut,
+                                                   .drained = agent_call_on_drained};
 
 /* MCP has it in `_meta`, for the transport's headers may be those of a gateway; else they say
  * it. */

@@ -87,7 +87,7 @@ static bool look_elsewhere(struct agent_call *agent_call) {
 
 /* --- decisions ---------------------------------------------------------------------------- */
 
-static void on_awake(const struct err *failed, void *ctx) {
+static void agent_start_on_awake(const struct err *failed, void *ctx) {
     struct agent_call *agent_call = ctx;
     agent_call->wake = NULL;
     if (failed) {
@@ -101,11 +101,11 @@ static void wake_runs(struct agent_call *agent_call, const struct pending_answer
     const struct dormant_filter filter = session_sleepers(answer);
     agent_call->wake =
         dormant_wake_start(agent_call_directory(agent_call), &filter, DORMANT_WAKE_MAX,
-                           toolserver_call_loop(agent_call->call), on_awake, agent_call);
+                           toolserver_call_loop(agent_call->call), agent_start_on_awake, agent_call);
     if (!agent_call->wake) agent_call_begin(agent_call); /* the runs woke up meanwhile */
 }
 
-static void ask_again(struct agent_call *agent_call, const struct pending_view *view) {
+static void agent_start_ask_again(struct agent_call *agent_call, const struct pending_view *view) {
     struct buf result;
     buf_init(&result, RESULT_MAX_BYTES);
     agent_call->run_id = view->run;
@@ -161,7 +161,7 @@ static void agent_start_settle(struct agent_call *agent_call) {
     } else if (found == PENDING_ASLEEP) {
         wake_runs(agent_call, &answer);
     } else if (found == PENDING_UNDECIDED) {
-        ask_again(agent_call, &answered.stays);
+        agent_start_ask_again(agent_call, &answered.stays);
     } else if (found == PENDING_NONE && look_elsewhere(agent_call)) {
         return;
     } else if (found == PENDING_NONE && !named) {

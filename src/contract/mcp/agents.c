@@ -124,7 +124,7 @@ static void agents_call(struct toolserver_call *call, const struct toolserver_to
     }
 }
 
-static void on_missing(const struct err *failed, void *ctx) {
+static void mcp_agents_on_missing(const struct err *failed, void *ctx) {
     struct agent_call *agent_call = ctx;
     if (failed && agent_call->known) {
         agent_call_fail(agent_call, failed);
@@ -145,7 +145,7 @@ void agent_call_follow(struct agent_call *agent_call, uint64_t run, uint64_t aft
         .stall_ms = rules->stall_ms,
         .heartbeat_ms = rules->heartbeat_ms,
         .wire = &agent_call_wire,
-        .missing = on_missing,
+        .missing = mcp_agents_on_missing,
         .ctx = agent_call};
     agent_call->run_id = run;
     agent_call->follow = follow_new(&options);

@@ -165,7 +165,7 @@ static void put_call(struct api_turn *turn, const struct event *event, struct bu
     buf_append(out, chunk_tail(turn));
 }
 
-static void put_text(struct api_turn *turn, struct str text, struct buf *out) {
+static void openai_chat_put_text(struct api_turn *turn, struct str text, struct buf *out) {
     put_delta(turn, STR("content"), text, out);
 }
 
@@ -180,7 +180,7 @@ static void put_last_text(struct api_turn *turn, const struct event *last, struc
                !turn->completion.call_count) {
         completion_append_text(&turn->completion, last, &text);
     }
-    if (text.len) put_text(turn, buf_str(&text), out);
+    if (text.len) openai_chat_put_text(turn, buf_str(&text), out);
     if (completion_is_filtered(last))
         put_delta(turn, STR("refusal"), completion_refusal(last), out);
     buf_done(&text);
@@ -224,8 +224,8 @@ static void put_event(struct api_turn *turn, const struct event *event, bool sea
     switch (event->kind) {
     case EVENT_TEXT:
         if (turn->completion.shaped) break;
-        if (seam) put_text(turn, STR(SEAM_TEXT), out);
-        put_text(turn, event->text.text, out);
+        if (seam) openai_chat_put_text(turn, STR(SEAM_TEXT), out);
+        openai_chat_put_text(turn, event->text.text, out);
         break;
     case EVENT_THINKING:
         if (guest_turn_shows(&turn->base, event))
@@ -274,8 +274,8 @@ static void chunks_project_texts(struct str texts, size_t count, void *ctx) {
     if (!out || turn->completion.shaped) return;
     size_t begin = out->len;
     put_begin(turn, out);
-    if (seam) put_text(turn, STR(SEAM_TEXT), out);
-    while (event_next_text(&texts, &agent, &text)) put_text(turn, text, out);
+    if (seam) openai_chat_put_text(turn, STR(SEAM_TEXT), out);
+    while (event_next_text(&texts, &agent, &text)) openai_chat_put_text(turn, text, out);
     route_sse_wrote(turn->base.http.call, begin);
 }
 

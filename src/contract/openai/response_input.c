@@ -17,7 +17,7 @@ static struct arena *arena_of(struct response_input *input) {
     return input->arena;
 }
 
-static void take_text(struct response_input *input, struct str text) {
+static void response_input_take_text(struct response_input *input, struct str text) {
     struct message *message = ARENA_NEW(arena_of(input), struct message);
     if (!text.len || !message || !arena_str(input->arena, text, &message->text)) return;
     message->role = MESSAGE_USER;
@@ -40,7 +40,7 @@ static void take_answer(struct response_input *input, const struct event *event)
 void response_input_take(struct response_input *input, const struct event *event) {
     bool decides = event->kind == EVENT_TOOL_RESULT && !input->import.count &&
                    str_starts(event->tool_result.call_id, STR(EVENT_APPROVAL_ID));
-    if (event->kind == EVENT_STARTED) take_text(input, event->started.text);
+    if (event->kind == EVENT_STARTED) response_input_take_text(input, event->started.text);
     if (event->kind == EVENT_ITEM && str_starts(event->item.type, STR(BROUGHT_ITEM)))
         take_list(input, event->item.bytes);
     if (decides && !input->approval_id.len) take_answer(input, event);
@@ -66,8 +66,8 @@ bool response_input_read_id(struct str id, uint64_t run, size_t *ret_index) {
     return true;
 }
 
-static void write_id(const struct response_input *input, const char *key, size_t index,
-                     struct json_writer *json) {
+static void response_input_write_id(const struct response_input *input, const char *key,
+                                    size_t index, struct json_writer *json) {
     char room[64];
     struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     append_id(input->run, index, &id);
@@ -147,7 +147,7 @@ static void write_message(const struct response_input *input, size_t index,
     const struct message *message = &input->import.messages[index];
     bool call = message->role == MESSAGE_TOOL_CALL || message->role == MESSAGE_TOOL_RESULT;
     json_open_object(json);
-    write_id(input, "id", index, json);
+    response_input_write_id(input, "id", index, json);
     if (call) {
         write_call(message, json);
     } else {
@@ -165,7 +165,7 @@ static void write_answer(const struct response_input *input, struct json_writer 
     buf_append_byte(&question, '_');
     buf_append_u64(&question, input->approval_seq);
     json_open_object(json);
-    write_id(input, "id", 0, json);
+    response_input_write_id(input, "id", 0, json);
     json_member_str(json, "type", STR("mcp_approval_response"));
     json_member_str(json, "approval_request_id", buf_str(&question));
     json_member_bool(json, "approve", input->approved);
@@ -205,8 +205,8 @@ void response_input_write(const struct response_input *input,
     }
     json_close(json);
     if (first < end) {
-        write_id(input, "first_id", index_of(page, count, first), json);
-        write_id(input, "last_id", index_of(page, count, end - 1), json);
+        response_input_write_id(input, "first_id", index_of(page, count, first), json);
+        response_input_write_id(input, "last_id", index_of(page, count, end - 1), json);
     } else {
         json_member_null(json, "first_id");
         json_member_null(json, "last_id");

@@ -44,8 +44,8 @@ static void response_item_append_id(const struct response *response, size_t inde
     buf_append_u64(out, asks ? item->seq : index);
 }
 
-static void write_id(const struct response *response, size_t index, const char *key,
-                     struct json_writer *json) {
+static void response_item_write_id(const struct response *response, size_t index,
+                                   const char *key, struct json_writer *json) {
     char room[80];
     struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     response_item_append_id(response, index, &id);
@@ -54,7 +54,7 @@ static void write_id(const struct response *response, size_t index, const char *
 
 void response_item_write_place(const struct response *response, size_t index,
                                struct json_writer *json) {
-    write_id(response, index, "item_id", json);
+    response_item_write_id(response, index, "item_id", json);
     json_member_u64(json, "output_index", index);
 }
 
@@ -116,7 +116,7 @@ void response_item_write(const struct response *response, size_t index, bool emp
                          struct json_writer *json) {
     const struct response_item *item = &response->items[index];
     json_open_object(json);
-    write_id(response, index, "id", json);
+    response_item_write_id(response, index, "id", json);
     switch (item->kind) {
     case ITEM_MESSAGE:
     case ITEM_REFUSAL: write_message(item, empty, json); break;

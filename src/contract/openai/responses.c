@@ -68,7 +68,8 @@ static bool keep_extras(struct arena *arena, const struct responses_request *req
     return fits || err_set(e, ERR_TOO_LARGE, "the request is larger than a turn may hold");
 }
 
-static void take_request(struct api_turn *turn, const struct responses_request *request) {
+static void openai_responses_take_request(struct api_turn *turn,
+                                          const struct responses_request *request) {
     struct responding *own = responding_of(turn);
     own->previous_run = request->previous_run;
     own->response.background = request->background;
@@ -92,7 +93,7 @@ static bool responses_read(struct guest_turn *base, struct str body, struct gues
     if (!reads) return false;
     *ret = request.common;
     ret->promised = request.background;
-    take_request(api_turn_of(base), &request);
+    openai_responses_take_request(api_turn_of(base), &request);
     api_turn_expect(api_turn_of(base), ret);
     return keep_extras(arena, &request, &ret->extras, e);
 }

@@ -183,7 +183,7 @@ static const struct guest_form stored_form = {
     .refuse = api_turn_refuse, .free = responding_free, .whole = &stored_wire};
 
 /* One that ended before is read as it ended. */
-static void on_cancel(enum cancel_run_answer answer, const struct err *failed, void *ctx) {
+static void responses_stored_on_cancel(enum cancel_run_answer answer, const struct err *failed, void *ctx) {
     struct api_turn *turn = ctx;
     struct responding *own = responding_of(turn);
     turn->base.http.cancel = NULL;
@@ -200,7 +200,7 @@ static void stored_cancel(struct api_turn *turn) {
     struct http_turn *http = &turn->base.http;
     http->cancel = cancel_run_start(
         http_turn_sessions(http), route_loop(http->call), responding_of(turn)->run,
-        STR("the response was cancelled by its caller"), on_cancel, turn);
+        STR("the response was cancelled by its caller"), responses_stored_on_cancel, turn);
 }
 
 /* --- what is wished ----------------------------------------------------------------------- */
