@@ -164,7 +164,7 @@ static bool forget_agent(struct database *db, const struct agents_ask *ask,
                              VALUES(sql_number(database_number_of(row, 0))), e);
 }
 
-static bool make_room(struct database *db, const struct agents_ask *ask, struct err *e) {
+static bool store_agents_make_room(struct database *db, const struct agents_ask *ask, struct err *e) {
     struct database_rows over = database_ask(
         db,
         "SELECT id, name FROM agent WHERE app = ? AND subject = ?"
@@ -185,7 +185,7 @@ static bool agents_owner_has_room(struct database *db, const struct agents_ask *
                db, "SELECT count(*) FROM agent WHERE app = ? AND subject = ?",
                VALUES(sql_bytes(ask->where.owner.app), sql_bytes(ask->where.owner.subject)),
                &count, e) &&
-           (count < AGENTS_MAX || make_room(db, ask, e));
+           (count < AGENTS_MAX || store_agents_make_room(db, ask, e));
 }
 
 static bool put_agent(struct database *db, const struct agents_ask *ask,

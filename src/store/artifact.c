@@ -32,7 +32,7 @@ static void ask_end(struct artifact_ask *ask, const struct err *failed) {
     free(ask);
 }
 
-static void on_done(const struct err *failed, void *ctx) {
+static void artifact_on_done(const struct err *failed, void *ctx) {
     ask_end(ctx, failed);
 }
 
@@ -44,12 +44,12 @@ void artifact_forget(struct artifact_ask *ask) {
     ask_end(ask, NULL);
 }
 
-static struct artifact_ask *ask_new(struct store *store, artifact_done_fn *done, void *ctx,
+static struct artifact_ask *artifact_ask_new(struct store *store, artifact_done_fn *done, void *ctx,
                                     bool (*fn)(struct database *, void *, struct err *)) {
     struct artifact_ask *ask = MEM_NEW(struct artifact_ask);
     ask->store = store;
     ask->place = (struct artifact_place){.object = STR_EMPTY, .etag = STR_EMPTY};
-    ask->task = (struct store_task){.fn = fn, .on_done = on_done};
+    ask->task = (struct store_task){.fn = fn, .on_done = artifact_on_done};
     ask->done = done;
     ask->ctx = ctx;
     return ask;
@@ -62,7 +62,7 @@ static bool put_token(struct database *db, const struct artifact *artifact, stru
                              VALUES(sql_bytes(artifact->token), sql_number(artifact->id)), e);
 }
 
-static bool run_put(struct database *db, void *ctx, struct err *e) {
+static bool artifact_run_put(struct database *db, void *ctx, struct err *e) {
     struct artifact_ask *ask = ctx;
     struct artifact *artifact = &ask->artifact;
     bool ok = database_run_with(
@@ -98,8 +98,8 @@ static void on_sent(struct str bytes, struct str etag, const struct err *failed,
     }
     ask->place.etag = etag;
     buf_keep_texts(&ask->found, (struct str *const[]){&ask->place.etag}, 1);
-    ask->task.fn = run_put;
-    ask->task.on_done = on_done;
+    ask->task.fn = artifact_run_put;
+    ask->task.on_done = artifact_on_done;
     store_run(ask->store, ask->task.home, &ask->task, ask);
 }
 
@@ -133,7 +133,7 @@ bool artifact_put_start(struct store *store, struct loop *loop, struct str works
     if (artifact->bytes.len > ARTIFACT_MAX_BYTES || names > 64 * KIB)
         return err_set(e, ERR_TOO_LARGE, "an artifact may have at most %zu bytes",
                        (size_t)ARTIFACT_MAX_BYTES);
-    struct artifact_ask *ask = ask_new(store, done, ctx, run_put);
+    struct artifact_ask *ask = artifact_ask_new(store, done, ctx, artifact_run_put);
     struct buf name;
     buf_init(&name, 2 * ARTIFACT_KEY_BYTES);
     struct artifact *kept = &ask->artifact;
@@ -204,7 +204,7 @@ static bool read_piece(struct artifact_ask *ask, struct database *db, struct err
     return ok;
 }
 
-static void take_row(struct artifact_ask *ask, struct prepared *row) {
+static void artifact_take_row(struct artifact_ask *ask, struct prepared *row) {
     struct artifact *artifact = &ask->artifact;
     artifact->id = database_number_of(row, 0);
     artifact->run = (uint64_t)database_number_of(row, 1);
@@ -263,7 +263,7 @@ static bool run_get(struct database *db, void *ctx, struct err *e) {
     struct prepared *get = NULL;
     bool row = false;
     bool ok = find_it(ask, db, &get, e) && database_row(db, get, &row, e);
-    if (row) take_row(ask, get);
+    if (row) artifact_take_row(ask, get);
     database_finalize(get);
     if (!ok) return false;
     if (!row) return err_set(e, ERR_NOT_FOUND, "there is no such artifact");
@@ -290,7 +290,7 @@ static void on_row(const struct err *failed, void *ctx) {
 
 static struct artifact_ask *get_new(struct store *store, size_t offset, size_t limit,
                                     artifact_done_fn *done, void *ctx) {
-    struct artifact_ask *ask = ask_new(store, done, ctx, run_get);
+    struct artifact_ask *ask = artifact_ask_new(store, done, ctx, run_get);
     ask->task.on_done = on_row;
     ask->task.reads_only = true;
     ask->offset = offset < ARTIFACT_MAX_BYTES ? offset : ARTIFACT_MAX_BYTES;

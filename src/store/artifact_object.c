@@ -74,7 +74,7 @@ static void write_on(void *ctx) {
     if (move->rest.len == 0) object_put_end(move->put);
 }
 
-static void on_put(struct str etag, const struct err *failed, void *ctx) {
+static void artifact_object_on_put(struct str etag, const struct err *failed, void *ctx) {
     move_end(ctx, etag, failed);
 }
 
@@ -83,7 +83,7 @@ struct artifact_move *artifact_object_put(struct store *store, struct loop *loop
                                           struct str object, struct str content_type,
                                           struct str bytes, artifact_moved_fn *done,
                                           void *ctx) {
-    static const struct object_put_events events = {write_on, on_put};
+    static const struct object_put_events events = {write_on, artifact_object_on_put};
     struct artifact_move *move = move_new(done, ctx);
     move->rest = bytes;
     move->put =
@@ -94,7 +94,7 @@ struct artifact_move *artifact_object_put(struct store *store, struct loop *loop
 
 /* --- get ---------------------------------------------------------------------------------- */
 
-static void on_found(const struct object_found *found, void *ctx) {
+static void artifact_object_on_found(const struct object_found *found, void *ctx) {
     struct artifact_move *move = ctx;
     if (found->size == move->size) return;
     err_set(&move->failed, ERR_DATA_LOSS,
@@ -128,7 +128,7 @@ static void refuse(void *ctx) {
 struct artifact_move *artifact_object_get(struct store *store, struct loop *loop,
                                           const struct artifact_place *place, size_t offset,
                                           size_t count, artifact_moved_fn *done, void *ctx) {
-    static const struct object_reader reader = {on_found, on_bytes, on_got};
+    static const struct object_reader reader = {artifact_object_on_found, on_bytes, on_got};
     struct artifact_move *move = move_new(done, ctx);
     struct bucket *bucket = store_bucket(store);
     move->size = place->size;

@@ -175,7 +175,7 @@ static bool write_block(struct audit *audit, struct err *e) {
 
 /* Room for the next record. A block has all of its room from the first one on, because its
  * records refer to those before them. */
-static bool make_room(struct audit *audit, struct err *e) {
+static bool store_audit_make_room(struct audit *audit, struct err *e) {
     return audit->count || buf_room(&audit->records, BLOCK_ROOM_BYTES) ||
            err_set(e, ERR_RESOURCE_EXHAUSTED, "audit: a block has no room");
 }
@@ -190,7 +190,7 @@ static bool audit_counted(struct audit *audit, bool fits, struct err *e) {
 bool audit_add(struct audit *audit, const struct audit_record *record, struct err *e) {
     struct audit_record dated = *record;
     if (!dated.at_ms) dated.at_ms = now_of(audit);
-    return make_room(audit, e) &&
+    return store_audit_make_room(audit, e) &&
            audit_counted(audit, audit_record_encode(&dated, &audit->said, &audit->records), e);
 }
 

@@ -82,7 +82,7 @@ static void append_hidden(struct buf *out, struct str text, size_t max_bytes) {
     out->len = began + utf8_cut(whole, max_bytes);
 }
 
-static char *put_text(char *at, unsigned char tag, struct str text) {
+static char *audit_record_put_text(char *at, unsigned char tag, struct str text) {
     *at++ = (char)tag;
     at += varint_put(at, text.len);
     memcpy(at, text.at, text.len);
@@ -129,7 +129,7 @@ static void put_said_text(struct encoding *all, size_t i, struct str text) {
         all->refers |= SAID_TEXT(i);
         return;
     }
-    all->at = put_text(all->at, texts[i].tag, text);
+    all->at = audit_record_put_text(all->at, texts[i].tag, text);
     all->says[all->said_now].text = i;
     all->says[all->said_now].place = (size_t)(all->at - all->room) - text.len;
     all->says[all->said_now++].len = text.len;
@@ -140,7 +140,7 @@ static void put_detail(struct encoding *all) {
     struct buf detail = {
         .at = detail_room, .room = sizeof(detail_room), .max_bytes = sizeof(detail_room)};
     append_hidden(&detail, all->record->texts[AUDIT_DETAIL], AUDIT_DETAIL_MAX_BYTES);
-    all->at = put_text(all->at, texts[AUDIT_DETAIL].tag, buf_str(&detail));
+    all->at = audit_record_put_text(all->at, texts[AUDIT_DETAIL].tag, buf_str(&detail));
 }
 
 static void put_texts(struct encoding *all, size_t kind) {
@@ -150,7 +150,7 @@ static void put_texts(struct encoding *all, size_t kind) {
         if (i >= SAID_FIRST && i <= SAID_LAST)
             put_said_text(all, i, text);
         else
-            all->at = put_text(all->at, texts[i].tag, text);
+            all->at = audit_record_put_text(all->at, texts[i].tag, text);
     }
     if (all->record->texts[AUDIT_DETAIL].len) put_detail(all);
 }

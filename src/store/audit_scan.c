@@ -191,7 +191,7 @@ static bool run_page(struct database *db, void *ctx, struct err *e) {
     return audit_scan(db, &ask->query, keep_record, ask, &ask->page.scanned, e);
 }
 
-static void on_done(const struct err *failed, void *ctx) {
+static void audit_scan_on_done(const struct err *failed, void *ctx) {
     struct audit_ask *ask = ctx;
     if (ask->done) ask->done(&ask->page, failed, ask->ctx);
     buf_done(&ask->texts);
@@ -212,7 +212,7 @@ struct audit_ask *audit_page_start(struct store *store, struct loop *loop,
     ask->records = mem_zero(query->limit, sizeof(*ask->records));
     ask->done = done;
     ask->ctx = ctx;
-    ask->task = (struct store_task){.reads_only = true, .fn = run_page, .on_done = on_done};
+    ask->task = (struct store_task){.reads_only = true, .fn = run_page, .on_done = audit_scan_on_done};
     store_run(store, loop, &ask->task, ask);
     return ask;
 }

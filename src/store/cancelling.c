@@ -103,14 +103,14 @@ static bool read_list(struct database *db, void *ctx, struct err *e) {
            database_has(db, find_over, (struct sql_values){0}, &list->over, e);
 }
 
-static void on_read(const struct err *failed, void *ctx) {
+static void cancelling_on_read(const struct err *failed, void *ctx) {
     struct cancelling_list *list = ctx;
     list->on_done(list, failed, list->ctx);
 }
 
 void cancelling_read(struct store *store, struct loop *home, struct cancelling_list *list) {
     list->task = (struct store_task){
-        .reads_only = true, .needs_tables = true, .fn = read_list, .on_done = on_read};
+        .reads_only = true, .needs_tables = true, .fn = read_list, .on_done = cancelling_on_read};
     store_run(store, home, &list->task, list);
 }
 

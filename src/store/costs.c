@@ -53,7 +53,7 @@ static bool run_read(struct database *db, void *ctx, struct err *e) {
     return database_end(&rows);
 }
 
-static void on_read(const struct err *failed, void *ctx) {
+static void costs_on_read(const struct err *failed, void *ctx) {
     struct costs_ask *ask = ctx;
     if (ask->done) ask->done(ask->entries, failed ? 0 : ask->count, failed, ask->ctx);
     arena_free(ask->arena);
@@ -68,7 +68,7 @@ struct costs_ask *costs_read_start(struct store *store, struct loop *loop, costs
     ask->entries = mem_zero(COSTS_ENTRIES_MAX, sizeof(*ask->entries));
     ask->done = done;
     ask->ctx = ctx;
-    ask->task = (struct store_task){.reads_only = true, .fn = run_read, .on_done = on_read};
+    ask->task = (struct store_task){.reads_only = true, .fn = run_read, .on_done = costs_on_read};
     store_run(store, loop, &ask->task, ask);
     return ask;
 }

@@ -19,7 +19,7 @@ struct download_ask {
     void *ctx;
 };
 
-static void on_done(const struct err *failed, void *ctx) {
+static void store_download_on_done(const struct err *failed, void *ctx) {
     struct download_ask *ask = ctx;
     if (ask->put) ask->put(failed, ask->ctx);
     if (ask->list) ask->list(ask->rows, failed ? 0 : ask->count, failed, ask->ctx);
@@ -35,9 +35,9 @@ void download_forget(struct download_ask *ask) {
     ask->list = NULL;
 }
 
-static struct download_ask *ask_new(bool (*fn)(struct database *, void *, struct err *)) {
+static struct download_ask *store_download_ask_new(bool (*fn)(struct database *, void *, struct err *)) {
     struct download_ask *ask = MEM_NEW(struct download_ask);
-    ask->task = (struct store_task){.fn = fn, .on_done = on_done};
+    ask->task = (struct store_task){.fn = fn, .on_done = store_download_on_done};
     return ask;
 }
 
@@ -74,7 +74,7 @@ static bool put_row(struct database *db, void *ctx, struct err *e) {
 struct download_ask *download_put_start(struct store *store, struct loop *loop,
                                         const struct download_row *row, download_put_fn *done,
                                         void *ctx) {
-    struct download_ask *ask = ask_new(put_row);
+    struct download_ask *ask = store_download_ask_new(put_row);
     keep_row(ask, row);
     ask->put = done;
     ask->ctx = ctx;
@@ -125,7 +125,7 @@ static bool list_rows(struct database *db, void *ctx, struct err *e) {
 
 struct download_ask *download_list_start(struct store *store, struct loop *loop,
                                          download_rows_fn *done, void *ctx) {
-    struct download_ask *ask = ask_new(list_rows);
+    struct download_ask *ask = store_download_ask_new(list_rows);
     ask->task.reads_only = true;
     ask->rows = mem_zero(DOWNLOAD_ROWS_MAX, sizeof(*ask->rows));
     ask->list = done;

@@ -52,13 +52,13 @@ static bool put_fact(struct database *db, void *ctx, struct err *e) {
            once_reply_put(db, put->made, e);
 }
 
-static void on_put(const struct err *failed, void *ctx) {
+static void fact_on_put(const struct err *failed, void *ctx) {
     struct fact_put *put = ctx;
     put->on_done(put, failed, put->ctx);
 }
 
 void fact_tell(struct store *store, struct loop *home, struct fact_put *put) {
-    put->task = (struct store_task){.fn = put_fact, .on_done = on_put};
+    put->task = (struct store_task){.fn = put_fact, .on_done = fact_on_put};
     store_run(store, home, &put->task, put);
 }
 
@@ -86,13 +86,13 @@ static bool read_facts(struct database *db, void *ctx, struct err *e) {
     return database_end(&rows);
 }
 
-static void on_read(const struct err *failed, void *ctx) {
+static void fact_on_read(const struct err *failed, void *ctx) {
     struct fact_list *list = ctx;
     list->on_done(list, failed, list->ctx);
 }
 
 void fact_read(struct store *store, struct loop *home, struct fact_list *list) {
-    list->task = (struct store_task){.reads_only = true, .fn = read_facts, .on_done = on_read};
+    list->task = (struct store_task){.reads_only = true, .fn = read_facts, .on_done = fact_on_read};
     store_run(store, home, &list->task, list);
 }
 

@@ -21,7 +21,7 @@ struct kept_ask {
     void *ctx;
 };
 
-static struct kept_ask *ask_new(size_t max_bytes, kept_done_fn *done, void *ctx) {
+static struct kept_ask *kept_ask_new(size_t max_bytes, kept_done_fn *done, void *ctx) {
     struct kept_ask *ask = MEM_NEW(struct kept_ask);
     ask->arena = arena_new(max_bytes);
     ask->done = done;
@@ -64,7 +64,7 @@ static bool run_write(struct database *db, void *ctx, struct err *e) {
 struct kept_ask *kept_write_start(struct store *store, struct loop *loop,
                                   const struct kept_record *records, size_t count,
                                   kept_done_fn *done, void *ctx) {
-    struct kept_ask *ask = ask_new(64 * MIB, done, ctx);
+    struct kept_ask *ask = kept_ask_new(64 * MIB, done, ctx);
     ask->records = mem_zero(count + 1, sizeof(*ask->records));
     for (; ask->count < count; ask->count++) {
         struct kept_record *copy = &ask->records[ask->count];
@@ -81,7 +81,7 @@ struct kept_ask *kept_write_start(struct store *store, struct loop *loop,
 
 /* --- read --------------------------------------------------------------------------------- */
 
-static bool take_row(struct kept_ask *ask, struct prepared *row, struct err *e) {
+static bool kept_take_row(struct kept_ask *ask, struct prepared *row, struct err *e) {
     if (ask->count == ask->room) {
         ask->room = ask->room ? 2 * ask->room : RECORDS_FIRST;
         ask->records = mem_resize(ask->records, ask->room * sizeof(*ask->records));
@@ -114,7 +114,7 @@ static bool run_read(struct database *db, void *ctx, struct err *e) {
     struct kept_ask *ask = ctx;
     struct database_rows rows = ask_for_rows(db, ask, e);
     ask->count = 0;
-    while (database_next(&rows, e)) rows.ok = take_row(ask, rows.row, e);
+    while (database_next(&rows, e)) rows.ok = kept_take_row(ask, rows.row, e);
     return database_end(&rows);
 }
 
@@ -127,7 +127,7 @@ static struct kept_ask *read_start(struct store *store, struct loop *loop,
 
 struct kept_ask *kept_read_start(struct store *store, struct loop *loop, enum kept_space first,
                                  enum kept_space last, kept_done_fn *done, void *ctx) {
-    struct kept_ask *ask = ask_new(KEPT_READ_MAX_BYTES, done, ctx);
+    struct kept_ask *ask = kept_ask_new(KEPT_READ_MAX_BYTES, done, ctx);
     ask->first = first;
     ask->last = last;
     return read_start(store, loop, ask);
@@ -136,7 +136,7 @@ struct kept_ask *kept_read_start(struct store *store, struct loop *loop, enum ke
 struct kept_ask *kept_read_keys_start(struct store *store, struct loop *loop,
                                       enum kept_space space, struct str from, struct str upto,
                                       kept_done_fn *done, void *ctx) {
-    struct kept_ask *ask = ask_new(KEPT_READ_MAX_BYTES, done, ctx);
+    struct kept_ask *ask = kept_ask_new(KEPT_READ_MAX_BYTES, done, ctx);
     ask->first = ask->last = space;
     bool fits =
         arena_str(ask->arena, from, &ask->from) && arena_str(ask->arena, upto, &ask->upto);

@@ -26,7 +26,7 @@ struct lease_key lease_key(enum lease_of of, const struct str *texts, size_t cou
     return key;
 }
 
-static struct str key_of(const struct lease_request *request) {
+static struct str store_lease_key_of(const struct lease_request *request) {
     return str_of(request->key.bytes, LEASE_KEY_BYTES);
 }
 
@@ -42,7 +42,7 @@ static const char who[] =
     "SELECT name FROM lease JOIN replica ON replica.id = abs(lease.holder) WHERE key = ?1";
 
 static bool find_holder(struct database *db, struct lease_request *request, struct err *e) {
-    struct database_rows rows = database_ask(db, who, VALUES(sql_bytes(key_of(request))), e);
+    struct database_rows rows = database_ask(db, who, VALUES(sql_bytes(store_lease_key_of(request))), e);
     if (database_next(&rows, e))
         snprintf(request->holder, sizeof(request->holder), STR_FMT,
                  STR_ARG(database_bytes(rows.row, 0)));
@@ -52,7 +52,7 @@ static bool find_holder(struct database *db, struct lease_request *request, stru
 static bool take_lease(struct database *db, void *ctx, struct err *e) {
     struct lease_request *request = ctx;
     bool ok = database_run_with(db, take,
-                                VALUES(sql_bytes(key_of(request)), sql_number(db->replica),
+                                VALUES(sql_bytes(store_lease_key_of(request)), sql_number(db->replica),
                                        sql_number(request->recovers)),
                                 e);
     if (ok) request->held = database_changes(db) == 1;
@@ -77,7 +77,7 @@ static bool look_at_lease(struct database *db, void *ctx, struct err *e) {
     struct lease_request *request = ctx;
     request->holder[0] = '\0';
     return database_has(db, is_ours,
-                        VALUES(sql_bytes(key_of(request)), sql_number(db->replica)),
+                        VALUES(sql_bytes(store_lease_key_of(request)), sql_number(db->replica)),
                         &request->held, e) &&
            (request->held || find_holder(db, request, e));
 }

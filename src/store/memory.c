@@ -74,7 +74,7 @@ struct memory_ask {
     void *ctx;
 };
 
-static void on_done(const struct err *failed, void *ctx) {
+static void store_memory_on_done(const struct err *failed, void *ctx) {
     struct memory_ask *ask = ctx;
     if (ask->done) ask->done(&ask->answer, failed, ask->ctx);
     buf_done(&ask->asked);
@@ -94,10 +94,10 @@ static void keep_texts(struct memory_ask *ask) {
     buf_keep_texts(&ask->asked, texts, ARRAY_LEN(texts));
 }
 
-static struct memory_ask *ask_new(memory_done_fn *done, void *ctx,
+static struct memory_ask *store_memory_ask_new(memory_done_fn *done, void *ctx,
                                   bool (*fn)(struct database *, void *, struct err *)) {
     struct memory_ask *ask = MEM_NEW(struct memory_ask);
-    ask->task = (struct store_task){.fn = fn, .on_done = on_done};
+    ask->task = (struct store_task){.fn = fn, .on_done = store_memory_on_done};
     ask->done = done;
     ask->ctx = ctx;
     return ask;
@@ -244,7 +244,7 @@ end:
 struct memory_ask *memory_list_start(struct store *store, struct loop *loop,
                                      const struct memory_query *query, memory_done_fn *done,
                                      void *ctx) {
-    struct memory_ask *ask = ask_new(done, ctx, run_list);
+    struct memory_ask *ask = store_memory_ask_new(done, ctx, run_list);
     assert(query->workspace.len && query->limit && query->limit <= MEMORY_LIST_MAX);
     ask->task.reads_only = true;
     ask->query = *query;
@@ -368,7 +368,7 @@ static bool change_words(const struct memory_ask *ask, struct database *db, cons
     return database_is_postgres(db) || change(ask, db, sql, e);
 }
 
-static bool run_put(struct database *db, void *ctx, struct err *e) {
+static bool store_memory_run_put(struct database *db, void *ctx, struct err *e) {
     struct memory_ask *ask = ctx;
     begin_answer(ask, KIB);
     return change_words(ask, db, FORGET_WORDS ONE, e) && write_entry(ask, db, e) &&
@@ -379,7 +379,7 @@ struct memory_ask *memory_put_start(struct store *store, struct loop *loop,
                                     struct audit_actor by, struct str workspace,
                                     const struct memory_entry *entry, memory_done_fn *done,
                                     void *ctx) {
-    struct memory_ask *ask = ask_new(done, ctx, run_put);
+    struct memory_ask *ask = store_memory_ask_new(done, ctx, store_memory_run_put);
     assert(workspace.len && entry->key.len);
     ask->by = cut_actor(by);
     ask->query.workspace = workspace;
@@ -408,7 +408,7 @@ static bool run_remove(struct database *db, void *ctx, struct err *e) {
 struct memory_ask *memory_remove_start(struct store *store, struct loop *loop,
                                        struct audit_actor by, struct str workspace,
                                        struct str key, memory_done_fn *done, void *ctx) {
-    struct memory_ask *ask = ask_new(done, ctx, run_remove);
+    struct memory_ask *ask = store_memory_ask_new(done, ctx, run_remove);
     assert(workspace.len && key.len);
     ask->by = cut_actor(by);
     ask->query.workspace = workspace;

@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-static struct str key_of(const struct once_claim *claim) {
+static struct str once_reply_key_of(const struct once_claim *claim) {
     return str_of(claim->key, sizeof(claim->key));
 }
 
@@ -32,7 +32,7 @@ static void read_claim(struct prepared *statement, struct once_claim *claim) {
 static bool look_at_claim(struct database *db, struct once_claim *claim, struct err *e) {
     struct database_rows rows =
         database_ask(db, "SELECT print, holder, number, bytes FROM once_reply WHERE key = ?1",
-                     VALUES(sql_bytes(key_of(claim))), e);
+                     VALUES(sql_bytes(once_reply_key_of(claim))), e);
     claim->found = ONCE_MAKING;
     if (database_next(&rows, e)) read_claim(rows.row, claim);
     return database_end(&rows);
@@ -53,7 +53,7 @@ static bool remove_some(struct database *db, const struct once_claim *claim, str
                              VALUES(sql_number(claim->unix_ms), sql_number(ONCE_SWEPT_MAX)),
                              e) &&
            database_run_with(db, "DELETE FROM once_reply WHERE key = ?1 AND until_ms <= ?2",
-                             VALUES(sql_bytes(key_of(claim)), sql_number(claim->unix_ms)), e);
+                             VALUES(sql_bytes(once_reply_key_of(claim)), sql_number(claim->unix_ms)), e);
 }
 
 /* What a reply weighs besides its bytes, so that rows and bytes fill the share of all alike. */
@@ -93,7 +93,7 @@ static bool remove_oldest(struct database *db, const struct once_claim *claim,
 }
 
 /* A claim that fills a share makes room there, as long as there is a reply to forget. */
-static bool make_room(struct database *db, const struct once_claim *claim, struct err *e) {
+static bool once_reply_make_room(struct database *db, const struct once_claim *claim, struct err *e) {
     for (;;) {
         enum share_of full = SHARE_COUNT;
         if (!share_look(db, &once_replies, &claim->owner, claim->unix_ms, &full, e))
@@ -112,13 +112,13 @@ static bool put_claim(struct database *db, void *ctx, struct err *e) {
             db,
             "INSERT INTO once_reply(key, print, holder, number, until_ms, caller, app)"
             " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT(key) DO NOTHING",
-            VALUES(sql_bytes(key_of(claim)),
+            VALUES(sql_bytes(once_reply_key_of(claim)),
                    sql_bytes(str_of(claim->print, sizeof(claim->print))),
                    sql_number(claim->replica), sql_number(claim->number), sql_number(INT64_MAX),
                    sql_bytes(claim->owner.caller), sql_bytes(claim->owner.app)),
             e))
         return false;
-    if (database_changes(db) == 1 && !make_room(db, claim, e)) return false;
+    if (database_changes(db) == 1 && !once_reply_make_room(db, claim, e)) return false;
     return look_at_claim(db, claim, e);
 }
 

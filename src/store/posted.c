@@ -120,7 +120,7 @@ void posted_refuse(struct store *store, struct loop *home, struct posted_id id,
 
 /* --- taking ------------------------------------------------------------------------------- */
 
-static bool take_row(struct database *db, void *ctx, struct err *e) {
+static bool posted_take_row(struct database *db, void *ctx, struct err *e) {
     struct posted_take *take = ctx;
     bool ok = database_run_with(db,
                                 "UPDATE posted SET taken = ?3 WHERE sender = ?1 AND number = ?2"
@@ -136,7 +136,7 @@ static void on_taken(const struct err *failed, void *ctx) {
 }
 
 void posted_take(struct store *store, struct loop *home, struct posted_take *take) {
-    take->task = (struct store_task){.light = true, .fn = take_row, .on_done = on_taken};
+    take->task = (struct store_task){.light = true, .fn = posted_take_row, .on_done = on_taken};
     store_run(store, home, &take->task, take);
 }
 
@@ -181,14 +181,14 @@ static bool read_posted(struct database *db, void *ctx, struct err *e) {
     return database_end(&rows);
 }
 
-static void on_read(const struct err *failed, void *ctx) {
+static void posted_on_read(const struct err *failed, void *ctx) {
     struct posted_list *list = ctx;
     list->on_done(list, failed, list->ctx);
 }
 
 void posted_read(struct store *store, struct loop *home, struct posted_list *list) {
     list->task = (struct store_task){
-        .reads_only = true, .needs_tables = true, .fn = read_posted, .on_done = on_read};
+        .reads_only = true, .needs_tables = true, .fn = read_posted, .on_done = posted_on_read};
     store_run(store, home, &list->task, list);
 }
 

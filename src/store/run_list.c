@@ -39,7 +39,7 @@ static bool is_same(struct str wanted, struct prepared *row, int column) {
     return !wanted.at || str_equal(database_bytes(row, column), wanted);
 }
 
-static bool is_wanted(const struct run_list_filter *filter, struct prepared *row) {
+static bool run_list_is_wanted(const struct run_list_filter *filter, struct prepared *row) {
     return (filter->state < 0 || database_number_of(row, STATE) == filter->state) &&
            is_same(filter->workspace, row, WORKSPACE) && is_same(filter->user, row, USER) &&
            is_same(filter->session, row, SESSION) && is_same(filter->contract, row, CONTRACT);
@@ -65,7 +65,7 @@ static void walk_runs(struct run_list_ask *ask, struct database_rows *list, stru
     size_t looked = 0;
     while (database_next(list, e)) {
         bool full = ask->page.count == ask->filter.limit || looked == RUN_LIST_LOOK_MAX;
-        if (full || (is_wanted(&ask->filter, list->row) && !take_run(ask, list->row))) return;
+        if (full || (run_list_is_wanted(&ask->filter, list->row) && !take_run(ask, list->row))) return;
         ask->page.next = (uint64_t)database_number_of(list->row, ID);
         looked++;
     }

@@ -29,7 +29,7 @@ static size_t write_bytes(const struct store_write *write) {
     return bytes;
 }
 
-static bool too_large(const struct store_write *write) {
+static bool store_serve_too_large(const struct store_write *write) {
     for (size_t i = 0; i < write->row_count; i++) {
         if (write->rows[i].bytes.len > ROW_MAX_BYTES) return true;
     }
@@ -40,7 +40,7 @@ static bool too_large(const struct store_write *write) {
 static struct store_write *take_batch(struct work *work) {
     struct store_write *first = work->writes, *last = first;
     size_t rows = first->row_count, bytes = write_bytes(first);
-    while (last->next && !too_large(first)) {
+    while (last->next && !store_serve_too_large(first)) {
         rows += last->next->row_count;
         bytes += write_bytes(last->next);
         if (rows > BATCH_ROWS || bytes > BATCH_BYTES) break;
@@ -55,7 +55,7 @@ static struct store_write *take_batch(struct work *work) {
 static void commit(struct store *store, struct work *work) {
     struct err e;
     struct store_write *batch = take_batch(work);
-    if (too_large(batch)) {
+    if (store_serve_too_large(batch)) {
         err_set(&e, ERR_TOO_LARGE, "store: a row may have at most %zu bytes", ROW_MAX_BYTES);
         reply_writes_failed(batch, &e);
     } else if (core_commit(&store->core, batch, NULL, &e)) {

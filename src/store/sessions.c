@@ -23,7 +23,7 @@ struct sessions_ask {
     void *ctx;
 };
 
-static void on_done(const struct err *failed, void *ctx) {
+static void store_sessions_on_done(const struct err *failed, void *ctx) {
     struct sessions_ask *ask = ctx;
     ask->answer.runs = ask->runs.ids;
     ask->answer.run_count = ask->runs.count;
@@ -39,7 +39,7 @@ void sessions_forget(struct sessions_ask *ask) {
     if (ask) ask->done = NULL;
 }
 
-static struct sessions_ask *ask_new(struct str workspace, struct str user, struct str session,
+static struct sessions_ask *store_sessions_ask_new(struct str workspace, struct str user, struct str session,
                                     sessions_done_fn *done, void *ctx) {
     struct sessions_ask *ask = MEM_NEW(struct sessions_ask);
     struct str *const texts[] = {&ask->workspace, &ask->user, &ask->session};
@@ -47,7 +47,7 @@ static struct sessions_ask *ask_new(struct str workspace, struct str user, struc
     ask->user = user;
     ask->session = session;
     buf_keep_texts(&ask->asked, texts, ARRAY_LEN(texts));
-    ask->task = (struct store_task){.needs_tables = true, .on_done = on_done};
+    ask->task = (struct store_task){.needs_tables = true, .on_done = store_sessions_on_done};
     ask->done = done;
     ask->ctx = ctx;
     return ask;
@@ -55,7 +55,7 @@ static struct sessions_ask *ask_new(struct str workspace, struct str user, struc
 
 /* --- list --------------------------------------------------------------------------------- */
 
-static bool is_wanted(const struct sessions_ask *ask, struct prepared *row) {
+static bool store_sessions_is_wanted(const struct sessions_ask *ask, struct prepared *row) {
     return (!ask->workspace.at || str_equal(database_bytes(row, 1), ask->workspace)) &&
            (!ask->user.at || str_equal(database_bytes(row, 2), ask->user));
 }
@@ -81,7 +81,7 @@ static void walk_sessions(struct sessions_ask *ask, struct database_rows *list, 
     size_t looked = 0;
     while (database_next(list, e)) {
         bool full = ask->answer.count == ask->filter.limit || looked == SESSIONS_LOOK_MAX;
-        if (full || (is_wanted(ask, list->row) && !take_session(ask, list->row))) return;
+        if (full || (store_sessions_is_wanted(ask, list->row) && !take_session(ask, list->row))) return;
         ask->answer.next = database_number_of(list->row, 0);
         looked++;
     }
@@ -108,7 +108,7 @@ struct sessions_ask *sessions_list_start(struct store *store, struct loop *loop,
                                          const struct sessions_filter *filter,
                                          sessions_done_fn *done, void *ctx) {
     assert(filter->limit > 0 && filter->limit <= SESSIONS_LIST_MAX);
-    struct sessions_ask *ask = ask_new(filter->workspace, filter->user, STR_EMPTY, done, ctx);
+    struct sessions_ask *ask = store_sessions_ask_new(filter->workspace, filter->user, STR_EMPTY, done, ctx);
     ask->filter = *filter;
     ask->sessions = mem_zero(filter->limit, sizeof(*ask->sessions));
     ask->task.fn = run_list;
@@ -150,7 +150,7 @@ struct sessions_ask *sessions_runs_start(struct store *store, struct loop *loop,
                                          struct str workspace, struct str user,
                                          struct str session, sessions_done_fn *done,
                                          void *ctx) {
-    struct sessions_ask *ask = ask_new(workspace, user, session, done, ctx);
+    struct sessions_ask *ask = store_sessions_ask_new(workspace, user, session, done, ctx);
     ask->task.fn = run_runs;
     ask->task.reads_only = true;
     store_run(store, loop, &ask->task, ask);
@@ -161,7 +161,7 @@ struct sessions_ask *sessions_erase_start(struct store *store, struct loop *loop
                                           struct str workspace, struct str user,
                                           struct str session, sessions_done_fn *done,
                                           void *ctx) {
-    struct sessions_ask *ask = ask_new(workspace, user, session, done, ctx);
+    struct sessions_ask *ask = store_sessions_ask_new(workspace, user, session, done, ctx);
     ask->task.fn = run_erase;
     ask->task.purges = true;
     store_run(store, loop, &ask->task, ask);

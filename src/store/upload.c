@@ -29,17 +29,17 @@ struct upload_ask {
     void *ctx;
 };
 
-static void ask_free(struct upload_ask *ask) {
+static void upload_ask_free(struct upload_ask *ask) {
     buf_done(&ask->asked);
     buf_done(&ask->found);
     buf_done(&ask->bytes);
     free(ask);
 }
 
-static void on_done(const struct err *failed, void *ctx) {
+static void upload_on_done(const struct err *failed, void *ctx) {
     struct upload_ask *ask = ctx;
     if (ask->done) ask->done(&ask->upload, failed, ask->ctx);
-    ask_free(ask);
+    upload_ask_free(ask);
 }
 
 void upload_forget(struct upload_ask *ask) {
@@ -48,10 +48,10 @@ void upload_forget(struct upload_ask *ask) {
     ask->pruned = NULL;
 }
 
-static struct upload_ask *ask_new(int64_t now_ms,
+static struct upload_ask *upload_ask_new(int64_t now_ms,
                                   bool (*fn)(struct database *, void *, struct err *)) {
     struct upload_ask *ask = MEM_NEW(struct upload_ask);
-    ask->task = (struct store_task){.fn = fn, .on_done = on_done};
+    ask->task = (struct store_task){.fn = fn, .on_done = upload_on_done};
     ask->now_ms = now_ms;
     return ask;
 }
@@ -120,7 +120,7 @@ static bool audit_upload(const struct upload *upload, struct database *db, struc
     return audit_note(db, &record, e);
 }
 
-static bool run_put(struct database *db, void *ctx, struct err *e) {
+static bool upload_run_put(struct database *db, void *ctx, struct err *e) {
     struct upload_ask *ask = ctx;
     int64_t row = 0;
     if (ask->place == 0 && !upload_begin(db, ask, e)) return false;
@@ -153,7 +153,7 @@ struct upload_ask *upload_put_start(struct store *store, struct loop *loop,
                                     const struct upload *upload, size_t place,
                                     enum upload_piece piece, int64_t now_ms,
                                     upload_done_fn *done, void *ctx) {
-    struct upload_ask *ask = ask_new(now_ms, run_put);
+    struct upload_ask *ask = upload_ask_new(now_ms, upload_run_put);
     assert(upload->id.len && upload->app.len && place % UPLOAD_PIECE_BYTES == 0);
     assert(piece == UPLOAD_LAST ? upload->sum.len == UPLOAD_SUM_BYTES
                                 : upload->bytes.len == UPLOAD_PIECE_BYTES);
@@ -182,7 +182,7 @@ static size_t wanted(const struct upload_ask *ask, size_t size) {
     return rest < ask->limit ? rest : ask->limit;
 }
 
-static void take_row(struct upload_ask *ask, struct prepared *row) {
+static void upload_take_row(struct upload_ask *ask, struct prepared *row) {
     struct upload *upload = &ask->upload;
     upload->size = (size_t)database_number_of(row, 4);
     upload->created_ms = database_number_of(row, 5);
@@ -238,7 +238,7 @@ static bool run_get(struct database *db, void *ctx, struct err *e) {
         e);
     if (database_next(&find, e)) {
         id = database_number_of(find.row, 0);
-        take_row(ask, find.row);
+        upload_take_row(ask, find.row);
     }
     if (!database_end(&find)) return false;
     if (id) return take_pieces(db, ask, id, e);
@@ -252,7 +252,7 @@ struct upload_ask *upload_get_start(struct store *store, struct loop *loop, stru
                                     struct str subject, struct str id, size_t offset,
                                     size_t limit, int64_t now_ms, upload_done_fn *done,
                                     void *ctx) {
-    struct upload_ask *ask = ask_new(now_ms, run_get);
+    struct upload_ask *ask = upload_ask_new(now_ms, run_get);
     ask->task.reads_only = true;
     keep_upload(ask, &(struct upload){.id = id, .app = app, .subject = subject});
     ask->place = offset < UPLOAD_MAX_BYTES ? offset : UPLOAD_MAX_BYTES;
@@ -323,12 +323,12 @@ static void on_pruned(const struct err *failed, void *ctx) {
         return;
     }
     if (ask->pruned) ask->pruned(ask->due, ask->next_ms, failed, ask->ctx);
-    ask_free(ask);
+    upload_ask_free(ask);
 }
 
 struct upload_ask *upload_prune_start(struct store *store, struct loop *loop, int64_t now_ms,
                                       upload_pruned_fn *done, void *ctx) {
-    struct upload_ask *ask = ask_new(now_ms, upload_look);
+    struct upload_ask *ask = upload_ask_new(now_ms, upload_look);
     ask->task.reads_only = true;
     ask->task.on_done = on_pruned;
     ask->store = store;

@@ -309,7 +309,7 @@ static bool list_runs(struct database *db, void *ctx, struct err *e) {
 
 /* --- the request -------------------------------------------------------------------------- */
 
-static void on_listed(const struct err *failed, void *ctx) {
+static void waiting_list_on_listed(const struct err *failed, void *ctx) {
     struct waiting_list_ask *ask = ctx;
     if (ask->done) ask->done(&ask->page, failed, ask->ctx);
     arena_free(ask->arena);
@@ -329,7 +329,7 @@ struct waiting_list_ask *waiting_list_start(struct store *store, struct loop *lo
     ask->done = done;
     ask->ctx = ctx;
     ask->task = (struct store_task){
-        .reads_only = true, .needs_tables = true, .fn = list_runs, .on_done = on_listed};
+        .reads_only = true, .needs_tables = true, .fn = list_runs, .on_done = waiting_list_on_listed};
     store_run(store, loop, &ask->task, ask);
     return ask;
 }

@@ -33,7 +33,7 @@ struct webhook_claim_ask {
 
 /* --- asking ------------------------------------------------------------------------------- */
 
-static struct webhook_claim_ask *ask_new(struct store *store,
+static struct webhook_claim_ask *webhook_claim_ask_new(struct store *store,
                                          const struct webhook_claim_put *put) {
     struct webhook_claim_ask *ask = MEM_NEW(struct webhook_claim_ask);
     ask->put = *put;
@@ -45,7 +45,7 @@ static struct webhook_claim_ask *ask_new(struct store *store,
     return ask;
 }
 
-static void on_answer(const struct err *failed, void *ctx) {
+static void webhook_claim_on_answer(const struct err *failed, void *ctx) {
     struct webhook_claim_ask *ask = ctx;
     if (ask->done)
         ask->done(ask->stands, failed, ask->ctx);
@@ -60,7 +60,7 @@ static void on_answer(const struct err *failed, void *ctx) {
 }
 
 static struct webhook_claim_ask *ask_of(struct store *store, struct str key, uint64_t number) {
-    return ask_new(store,
+    return webhook_claim_ask_new(store,
                    &(struct webhook_claim_put){
                        .key = key, .bytes = STR_EMPTY, .peers = STR_EMPTY, .number = number});
 }
@@ -69,7 +69,7 @@ static struct webhook_claim_ask *ask_run(struct store *store, struct loop *home,
                                          struct webhook_claim_ask *ask,
                                          const struct store_task *task) {
     ask->task = *task;
-    ask->task.on_done = on_answer;
+    ask->task.on_done = webhook_claim_on_answer;
     store_run(store, home, &ask->task, ask);
     return ask;
 }
@@ -80,7 +80,7 @@ void webhook_claim_forget(struct webhook_claim_ask *ask) {
     ask->done_all = NULL;
 }
 
-static struct sql_value key_of(const struct webhook_claim_ask *ask) {
+static struct sql_value webhook_claim_key_of(const struct webhook_claim_ask *ask) {
     return sql_bytes(ask->put.key);
 }
 
@@ -149,7 +149,7 @@ static bool make_room_in(struct database *db, const struct crowd *crowd, bool re
 
 /* What goes for one crowd makes room in those around it, too: the smallest is first. A workspace
  * cannot have too many while all have fewer than it may. */
-static bool make_room(struct database *db, const struct webhook_claim_ask *ask, bool removes,
+static bool webhook_claim_make_room(struct database *db, const struct webhook_claim_ask *ask, bool removes,
                       struct err *e) {
     const struct webhook_claim_put *put = &ask->put;
     const struct run_keys keys = keys_of(put->run);
@@ -184,7 +184,7 @@ static bool make_room(struct database *db, const struct webhook_claim_ask *ask, 
 static bool is_known(struct database *db, const struct webhook_claim_ask *ask, bool *ret,
                      struct err *e) {
     return database_has(db, "SELECT 1 FROM kept WHERE space = 4 AND key = ?1",
-                        VALUES(key_of(ask)), ret, e);
+                        VALUES(webhook_claim_key_of(ask)), ret, e);
 }
 
 /* The replica that sends to it now has to hear of it. */
@@ -195,25 +195,25 @@ static bool tell_holder(struct database *db, const struct webhook_claim_ask *ask
     snprintf(own, sizeof(own), "%" PRId64 "-%%", db->replica);
     bool ok = database_has(
         db, "SELECT 1 FROM kept WHERE space = 6 AND key = ?1 AND NOT bytes LIKE ?2",
-        VALUES(key_of(ask), sql_bytes(str_from(own))), &others, e);
+        VALUES(webhook_claim_key_of(ask), sql_bytes(str_from(own))), &others, e);
     if (ok && others) db->changed |= CHANGE_WEBHOOKS;
     return ok;
 }
 
 static bool put_record(struct database *db, const struct webhook_claim_ask *ask,
                        enum kept_space space, struct sql_value bytes, struct err *e) {
-    return database_run_with(db, KEPT_PUT, VALUES(sql_number(space), key_of(ask), bytes), e);
+    return database_run_with(db, KEPT_PUT, VALUES(sql_number(space), webhook_claim_key_of(ask), bytes), e);
 }
 
 static bool remove_record(struct database *db, const struct webhook_claim_ask *ask,
                           enum kept_space space, struct err *e) {
-    return database_run_with(db, KEPT_REMOVE, VALUES(sql_number(space), key_of(ask)), e);
+    return database_run_with(db, KEPT_REMOVE, VALUES(sql_number(space), webhook_claim_key_of(ask)), e);
 }
 
-static bool run_put(struct database *db, void *ctx, struct err *e) {
+static bool webhook_claim_run_put(struct database *db, void *ctx, struct err *e) {
     const struct webhook_claim_ask *ask = ctx;
     bool known;
-    return is_known(db, ask, &known, e) && (known || make_room(db, ask, true, e)) &&
+    return is_known(db, ask, &known, e) && (known || webhook_claim_make_room(db, ask, true, e)) &&
            tell_holder(db, ask, e) &&
            put_record(db, ask, KEPT_WEBHOOK, sql_bytes(ask->put.bytes), e) &&
            put_record(db, ask, KEPT_WEBHOOK_CLAIM, token_of(ask), e) &&
@@ -223,22 +223,22 @@ static bool run_put(struct database *db, void *ctx, struct err *e) {
 struct webhook_claim_ask *webhook_claim_put(struct store *store, struct loop *home,
                                             const struct webhook_claim_put *put,
                                             webhook_claim_fn *done, void *ctx) {
-    struct webhook_claim_ask *ask = ask_new(store, put);
+    struct webhook_claim_ask *ask = webhook_claim_ask_new(store, put);
     ask->done = done;
     ask->ctx = ctx;
-    return ask_run(store, home, ask, &(struct store_task){.light = true, .fn = run_put});
+    return ask_run(store, home, ask, &(struct store_task){.light = true, .fn = webhook_claim_run_put});
 }
 
 static bool run_room(struct database *db, void *ctx, struct err *e) {
     const struct webhook_claim_ask *ask = ctx;
     bool known;
-    return is_known(db, ask, &known, e) && (known || make_room(db, ask, false, e));
+    return is_known(db, ask, &known, e) && (known || webhook_claim_make_room(db, ask, false, e));
 }
 
 struct webhook_claim_ask *webhook_claim_room(struct store *store, struct loop *home,
                                              const struct webhook_claim_put *put,
                                              webhook_claim_fn *done, void *ctx) {
-    struct webhook_claim_ask *ask = ask_new(store, put);
+    struct webhook_claim_ask *ask = webhook_claim_ask_new(store, put);
     ask->done = done;
     ask->ctx = ctx;
     return ask_run(store, home, ask, &(struct store_task){.reads_only = true, .fn = run_room});
@@ -249,7 +249,7 @@ struct webhook_claim_ask *webhook_claim_room(struct store *store, struct loop *h
 static bool remove_all(struct database *db, const struct webhook_claim_ask *ask,
                        struct err *e) {
     return database_run_with(db, "DELETE FROM kept WHERE space BETWEEN 4 AND 6 AND key = ?1",
-                             VALUES(key_of(ask)), e);
+                             VALUES(webhook_claim_key_of(ask)), e);
 }
 
 static bool run_remove(struct database *db, void *ctx, struct err *e) {
@@ -272,7 +272,7 @@ struct webhook_claim_ask *webhook_claim_remove(struct store *store, struct loop 
 
 static bool run_check(struct database *db, void *ctx, struct err *e) {
     struct webhook_claim_ask *ask = ctx;
-    return database_has(db, STANDS, VALUES(key_of(ask), token_of(ask)), &ask->stands, e);
+    return database_has(db, STANDS, VALUES(webhook_claim_key_of(ask), token_of(ask)), &ask->stands, e);
 }
 
 struct webhook_claim_ask *webhook_claim_check(struct store *store, struct loop *home,
@@ -343,7 +343,7 @@ static uint64_t number_of(struct str token) {
     return str_to_u64(number, &ret) ? ret : 0;
 }
 
-static bool take_row(struct webhook_claim_ask *ask, struct prepared *row, struct err *e) {
+static bool webhook_claim_take_row(struct webhook_claim_ask *ask, struct prepared *row, struct err *e) {
     if (ask->count == ask->room) {
         ask->room = ask->room ? 2 * ask->room : CLAIMS_FIRST;
         ask->claims = mem_resize(ask->claims, ask->room * sizeof(*ask->claims));
@@ -368,7 +368,7 @@ static bool read_claims(struct database *db, struct webhook_claim_ask *ask, stru
     ask->count = 0;
     struct database_rows rows =
         database_ask(db, read_own, VALUES(token_of(ask), sql_bytes(str_from(own))), e);
-    while (database_next(&rows, e)) rows.ok = take_row(ask, rows.row, e);
+    while (database_next(&rows, e)) rows.ok = webhook_claim_take_row(ask, rows.row, e);
     return database_end(&rows);
 }
 
