@@ -133,7 +133,7 @@ static void clear_response(struct object_ask *ask) {
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_done(bufs[i]);
 }
 
-static void ask_free(struct object_ask *ask) {
+static void object_ask_ask_free(struct object_ask *ask) {
     timer_stop(&ask->pause);
     clear_response(ask);
     arena_free(ask->arena);
@@ -149,7 +149,7 @@ static struct object_answer answer_of(const struct object_ask *ask) {
 static void ask_end(struct object_ask *ask, const struct err *failed) {
     const struct object_answer answer = answer_of(ask);
     ask->sink.on_end(&answer, failed, ask->ambiguous, ask->ctx);
-    ask_free(ask);
+    object_ask_ask_free(ask);
 }
 
 /* --- again -------------------------------------------------------------------------------- */
@@ -161,7 +161,7 @@ uint64_t object_pause_ms(unsigned number) {
     return most / 2 + random % (most / 2 + 1);
 }
 
-static bool ask_again(struct object_ask *ask, const struct err *why) {
+static bool object_ask_ask_again(struct object_ask *ask, const struct err *why) {
     uint64_t pause_ms = object_pause_ms(ask->attempt);
     if (ask->attempt == OBJECT_ATTEMPTS_MAX || ask->told) return false;
     if (ask->retry_after_ms > OBJECT_PAUSE_MAX_MS) return false;
@@ -225,7 +225,7 @@ static void ask_judge(struct object_ask *ask) {
     /* A gateway that gave up may have passed the request on. */
     if (ask->status == 500 || ask->status == 502 || ask->status == 504) ask->ambiguous = true;
     if (ask->request.once && ask->ambiguous) again = false;
-    if (!again || !ask_again(ask, &why)) ask_end(ask, &why);
+    if (!again || !object_ask_ask_again(ask, &why)) ask_end(ask, &why);
 }
 
 static void ask_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
@@ -241,7 +241,7 @@ static void ask_on_end(const struct err *failed, enum http_stage stage, void *ct
     if (stage != HTTP_CONNECTING) ask->ambiguous = true;
     bool again = failed->code == ERR_UNAVAILABLE || failed->code == ERR_DEADLINE_EXCEEDED;
     if (ask->request.once && ask->ambiguous) again = false;
-    if (!again || !ask_again(ask, &why)) ask_end(ask, &why);
+    if (!again || !object_ask_ask_again(ask, &why)) ask_end(ask, &why);
 }
 
 static const struct http_sink http_events = {ask_on_head, ask_on_body, ask_on_end};
@@ -307,5 +307,5 @@ struct object_ask *object_ask_start(struct bucket *bucket, struct loop *loop,
 
 void object_ask_cancel(struct object_ask *ask) {
     if (ask->call) http_cancel(ask->call);
-    ask_free(ask);
+    object_ask_ask_free(ask);
 }

@@ -75,8 +75,8 @@ static void abort_upload(struct object_remove *remove, struct str upload) {
 
 /* One upload at a time: the list gets shorter. A storage that goes on listing what was aborted
  * must not hold us here: the same one is not aborted twice in a row, and ABORTS_MAX are all. */
-static void on_page(const struct object_uploads_page *page, const struct err *failed,
-                    void *ctx) {
+static void remove_on_page(const struct object_uploads_page *page, const struct err *failed,
+                           void *ctx) {
     struct object_remove *remove = ctx;
     remove->list = NULL;
     if (failed) {
@@ -98,7 +98,7 @@ static void on_page(const struct object_uploads_page *page, const struct err *fa
 
 static void list_uploads(struct object_remove *remove) {
     remove->list = object_uploads_start(remove->bucket, remove->loop, text_str(remove->key),
-                                        on_page, remove);
+                                        remove_on_page, remove);
 }
 
 /* --- the caller --------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@ static struct str take(struct str *rest, size_t len) {
 }
 
 /* A text, with its quotation marks. An escape is taken whole: what is escaped begins none. */
-static void put_text(struct str *rest, struct buf *out) {
+static void jsonb_put_text(struct str *rest, struct buf *out) {
     buf_append(out, take(rest, 1));
     while (rest->len && rest->at[0] != '"') {
         size_t plain = 0;
@@ -61,7 +61,7 @@ void jsonb_put(struct str json, struct buf *out) {
     while (json.len) {
         char byte = json.at[0];
         if (byte == '"')
-            put_text(&json, out);
+            jsonb_put_text(&json, out);
         else if (byte == '-' || (byte >= '0' && byte <= '9'))
             put_number(&json, out);
         else

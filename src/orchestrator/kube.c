@@ -169,7 +169,7 @@ bool kube_fault(unsigned status, struct str body, struct str what, struct err *r
 
 /* --- one request -------------------------------------------------------------------------- */
 
-static void ask_free(struct kube_ask *ask) {
+static void kube_ask_free(struct kube_ask *ask) {
     buf_done(&ask->answer);
     text_done(&ask->body);
     text_done(&ask->what);
@@ -228,7 +228,7 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     }
     int64_t again_ms = !again ? -1 : ask->retry_after_ms > 0 ? ask->retry_after_ms : 0;
     ask->events.on_end(buf_str(&ask->answer), failed, again_ms, ask->ctx);
-    ask_free(ask);
+    kube_ask_free(ask);
 }
 
 static void add_token(const struct kube *kube, struct buf *ret) {
@@ -284,5 +284,5 @@ struct kube_ask *kube_start(struct kube *kube, struct str method, struct str pat
 
 void kube_cancel(struct kube_ask *ask) {
     http_cancel(ask->call);
-    ask_free(ask);
+    kube_ask_free(ask);
 }

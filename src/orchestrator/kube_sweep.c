@@ -68,7 +68,8 @@ static void see_service(struct kube_sweep *sweep, struct json service) {
     arena_free(arena);
 }
 
-static void on_page(struct str body, const struct err *failed, int64_t again_ms, void *ctx) {
+static void kube_sweep_on_page(struct str body, const struct err *failed, int64_t again_ms,
+                               void *ctx) {
     struct kube_sweep *sweep = ctx;
     struct json list = {.kind = JSON_NONE}, item;
     struct err why;
@@ -94,7 +95,7 @@ static void on_page(struct str body, const struct err *failed, int64_t again_ms,
 }
 
 static void sweep_go(void *ctx) {
-    static const struct kube_events pages = {NULL, on_page};
+    static const struct kube_events pages = {NULL, kube_sweep_on_page};
     struct kube_sweep *sweep = ctx;
     struct buf path;
     buf_init(&path, 8 * KIB);

@@ -117,7 +117,8 @@ static void on_watch_end(struct str body, const struct err *failed, int64_t afte
     again(watch, failed, failed || at_once ? PAUSE_GROWING : PAUSE_NONE, after_ms);
 }
 
-static void on_page(struct str body, const struct err *failed, int64_t after_ms, void *ctx) {
+static void kube_watch_on_page(struct str body, const struct err *failed, int64_t after_ms,
+                               void *ctx) {
     struct kube_watch *watch = ctx;
     struct json list, item;
     struct err why;
@@ -142,7 +143,8 @@ static void on_page(struct str body, const struct err *failed, int64_t after_ms,
 }
 
 static void go(void *ctx) {
-    static const struct kube_events pages = {NULL, on_page}, lines = {on_lines, on_watch_end};
+    static const struct kube_events pages = {NULL, kube_watch_on_page},
+                                    lines = {on_lines, on_watch_end};
     struct kube_watch *watch = ctx;
     struct buf path;
     buf_init(&path, 8 * KIB);
