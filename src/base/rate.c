@@ -72,7 +72,7 @@ void rate_free(struct rate *rate) {
     free(rate);
 }
 
-static struct str key_of(const uint64_t *hash) {
+static struct str rate_key_of(const uint64_t *hash) {
     return str_of((const char *)hash, sizeof(*hash));
 }
 
@@ -95,7 +95,7 @@ static void sweep(struct rate *rate, uint64_t now_ms) {
     struct bucket **full = mem_alloc(map_count(rate->buckets) * sizeof(void *));
     size_t count = find_full(rate, now_ms * 1000, full);
     for (size_t i = 0; i < count; i++) {
-        map_remove(rate->buckets, key_of(&full[i]->key));
+        map_remove(rate->buckets, rate_key_of(&full[i]->key));
         free(full[i]);
     }
     free(full);
@@ -103,13 +103,13 @@ static void sweep(struct rate *rate, uint64_t now_ms) {
 
 static uint64_t *bucket_of(struct rate *rate, struct str key, uint64_t now_ms) {
     uint64_t hash = map_hash(key);
-    struct bucket *bucket = map_find(rate->buckets, key_of(&hash));
+    struct bucket *bucket = map_find(rate->buckets, rate_key_of(&hash));
     if (bucket) return &bucket->full_us;
     if (map_count(rate->buckets) >= RATE_KEYS_MAX) sweep(rate, now_ms);
     if (map_count(rate->buckets) >= RATE_KEYS_MAX) return &rate->late_us;
     bucket = MEM_NEW(struct bucket);
     bucket->key = hash;
-    map_put(rate->buckets, key_of(&bucket->key), bucket);
+    map_put(rate->buckets, rate_key_of(&bucket->key), bucket);
     return &bucket->full_us;
 }
 

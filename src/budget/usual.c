@@ -30,7 +30,7 @@ struct usuals {
     struct costs_ask *reading;
 };
 
-static costs_read_fn on_read;
+static costs_read_fn usual_on_read;
 
 struct usuals *usuals_new(struct store *store, struct loop *loop) {
     struct usuals *usuals = MEM_NEW(struct usuals);
@@ -38,7 +38,7 @@ struct usuals *usuals_new(struct store *store, struct loop *loop) {
     usuals->pairs = map_new();
     usuals->store = store;
     usuals->loop = loop;
-    if (store) usuals->reading = costs_read_start(store, loop, on_read, usuals);
+    if (store) usuals->reading = costs_read_start(store, loop, usual_on_read, usuals);
     return usuals;
 }
 
@@ -178,8 +178,8 @@ static void add_read(struct usuals *usuals, const struct costs_entry *entry) {
 
 /* Stored calls are ignored for a pair that has had a call since the start: its own are
  * newer. */
-static void on_read(const struct costs_entry *entries, size_t count, const struct err *failed,
-                    void *ctx) {
+static void usual_on_read(const struct costs_entry *entries, size_t count,
+                          const struct err *failed, void *ctx) {
     struct usuals *usuals = ctx;
     usuals->reading = NULL;
     if (failed) log_warning("budgets: what calls usually cost is not known: %s", failed->text);

@@ -129,7 +129,7 @@ static void hold_key(struct elsewhere *elsewhere) {
                    options->loop);
 }
 
-static bool is_live(const struct elsewhere_options *options) {
+static bool elsewhere_is_live(const struct elsewhere_options *options) {
     struct live_view view;
     struct directory *directory = session_table_directory(options->sessions);
     bool live = options->run && directory_find(directory, options->run, &view);
@@ -139,7 +139,7 @@ static bool is_live(const struct elsewhere_options *options) {
 
 struct elsewhere *elsewhere_start(const struct elsewhere_options *options) {
     struct store *store = session_table_store(options->sessions);
-    if (!store || !store_is_shared(store) || is_live(options)) return NULL;
+    if (!store || !store_is_shared(store) || elsewhere_is_live(options)) return NULL;
     struct elsewhere *elsewhere = MEM_NEW(struct elsewhere);
     elsewhere->options = *options;
     keep_texts(elsewhere);

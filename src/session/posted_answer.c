@@ -112,7 +112,7 @@ static void on_row(struct posting *posting, const struct err *failed, void *ctx)
         read_log(posted);
 }
 
-static void look(struct posted_answer *posted) {
+static void posted_answer_look(struct posted_answer *posted) {
     posted_move(posted, POSTED_LOOKING);
     posted->changed = false;
     posted->asking = true;
@@ -135,7 +135,7 @@ static void on_withdrawn(struct posting *posting, const struct err *failed, void
     if (failed)
         posted_move(posted, POSTED_WAITING);
     else
-        look(posted);
+        posted_answer_look(posted);
 }
 
 static void withdraw(struct posted_answer *posted) {
@@ -154,7 +154,7 @@ static void on_late(void *ctx) {
 static void on_change(void *ctx) {
     struct posted_answer *posted = ctx;
     posted->changed = true;
-    if (posted->state == POSTED_WAITING) look(posted);
+    if (posted->state == POSTED_WAITING) posted_answer_look(posted);
 }
 
 /* --- what came of it ---------------------------------------------------------------------- */
@@ -179,7 +179,7 @@ static void go_on(struct posted_answer *posted) {
     } else if (posted->is_late) {
         withdraw(posted);
     } else if (posted->changed) {
-        look(posted);
+        posted_answer_look(posted);
     } else {
         posted_move(posted, POSTED_WAITING);
     }
@@ -223,7 +223,7 @@ static void on_sent(struct posting *posting, const struct err *failed, void *ctx
     if (failed && failed->code != ERR_OUTCOME_UNKNOWN)
         posted_answer_report(posted, failed);
     else
-        look(posted);
+        posted_answer_look(posted);
 }
 
 static void keep_key(struct posted_answer *posted) {

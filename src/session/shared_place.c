@@ -76,7 +76,8 @@ static void place_wait(struct shared_place *place) {
         timer_start(&place->again, AGAIN_MS);
 }
 
-static void on_answer(struct place_request *request, const struct err *failed, void *ctx) {
+static void shared_place_on_answer(struct place_request *request, const struct err *failed,
+                                   void *ctx) {
     struct shared_place *place = ctx;
     place->asking = false;
     if (place->state == SHARED_PLACE_LEFT) {
@@ -102,7 +103,7 @@ struct shared_place *shared_place_take(const struct shared_place_options *option
     place->request = (struct place_request){.run = options->run,
                                             .workspace = place->options.workspace,
                                             .max = options->max,
-                                            .on_done = on_answer,
+                                            .on_done = shared_place_on_answer,
                                             .ctx = place};
     timer_init(&place->again, options->loop, place_again, place);
     place_ask(place);

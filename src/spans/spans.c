@@ -174,7 +174,7 @@ static char *put_long_text(char *at, struct str key, struct str text) {
 }
 
 /* Most texts are short and ASCII. */
-static char *put_text(char *at, struct str key, struct str text) {
+static char *spans_put_text(char *at, struct str key, struct str text) {
     if (text.len > SHORT_TEXT_BYTES) return put_long_text(at, key, text);
     char *value = put_key(at, key, 2 + text.len);
     value[0] = tag_of(ANY_TEXT);
@@ -196,9 +196,9 @@ static char *put_attributes(char *at, const struct span *span) {
         if (attribute->counts && attribute->number >= 0)
             at = put_number(at, attribute->name, (uint64_t)attribute->number);
         else if (!attribute->counts && attribute->text.len)
-            at = put_text(at, attribute->name, attribute->text);
+            at = spans_put_text(at, attribute->name, attribute->text);
     }
-    return span->error.len ? put_text(at, error_type, span->error) : at;
+    return span->error.len ? spans_put_text(at, error_type, span->error) : at;
 }
 
 static char *put_long_name(char *at, struct str operation, struct str what) {

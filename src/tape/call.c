@@ -118,8 +118,8 @@ static void put_pieces(struct json_writer *writer, const struct tape_event *even
     json_close(writer);
 }
 
-static void put_text(struct json_writer *writer, const struct tape_event *events, size_t count,
-                     const struct mask *mask) {
+static void tape_call_put_text(struct json_writer *writer, const struct tape_event *events,
+                               size_t count, const struct mask *mask) {
     struct buf whole, hidden;
     size_t *ends = mem_zero(count, sizeof(size_t)), total = 0;
     for (size_t i = 0; i < count; i++) ends[i] = total += events[i].reply.text.len;
@@ -155,7 +155,7 @@ static size_t put_event(struct json_writer *writer, const struct tape_event *eve
     json_open_object(writer);
     json_member_u64(writer, "at_ms", event->at_ms);
     json_member_str(writer, "kind", str_from(tape_rows[event->reply.kind].name));
-    if (is_piece(event)) put_text(writer, event, taken, mask);
+    if (is_piece(event)) tape_call_put_text(writer, event, taken, mask);
     if (event->reply.kind == REPLY_USAGE) put_counts(writer, event->reply.usage, mask);
     if (event->reply.kind == REPLY_FAILED)
         json_member_str(writer, "code", err_name(event->reply.code));

@@ -158,7 +158,7 @@ int64_t tape_stamp(struct tape *tape) {
 
 /* --- reading all -------------------------------------------------------------------------- */
 
-static void key_of(enum tape_kind kind, struct str request, struct buf *out) {
+static void tape_key_of(enum tape_kind kind, struct str request, struct buf *out) {
     buf_append(out, tape_kind_name(kind));
     buf_append(out, request);
 }
@@ -171,7 +171,7 @@ static bool may_be_wanted(const struct tape *tape, struct str text) {
     return !tape->run || str_find(text, buf_str(&digits)) < text.len;
 }
 
-static bool is_wanted(const struct tape *tape, const struct tape_call *call) {
+static bool tape_is_wanted(const struct tape *tape, const struct tape_call *call) {
     struct buf digits;
     uint64_t run = 0;
     if (!tape->run) return true;
@@ -190,9 +190,9 @@ static bool file_into(struct str name, struct str text, void *ctx, struct err *e
     if (!may_be_wanted(tape, text)) return true;
     if (!tape_call_decode(text, tape->arena, &call, e))
         return err_add(e, "replay '" STR_FMT "'", STR_ARG(name));
-    if (!is_wanted(tape, &call)) return true;
+    if (!tape_is_wanted(tape, &call)) return true;
     buf_init(&key, call.request.len + 16);
-    key_of(call.kind, call.request, &key);
+    tape_key_of(call.kind, call.request, &key);
     struct takes *take = map_find(tape->takes, buf_str(&key));
     if (!take) {
         take = MEM_NEW(struct takes);
@@ -303,7 +303,7 @@ bool tape_find(struct tape *tape, enum tape_kind kind, struct str request,
     buf_init(&hidden, REQUEST_MAX_BYTES);
     buf_init(&key, REQUEST_MAX_BYTES + 16);
     mask_json(&tape->mask, json_of(request), &hidden);
-    key_of(kind, buf_str(&hidden), &key);
+    tape_key_of(kind, buf_str(&hidden), &key);
     struct takes *take = map_find(tape->takes, buf_str(&key));
     bool found = take || miss(tape, kind, buf_str(&hidden), e);
     if (take) *ret = tape_serve(take);

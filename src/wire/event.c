@@ -124,7 +124,7 @@ static inline char *put_varint(char *at, uint64_t number) {
     return at;
 }
 
-static inline char *put_text(char *at, struct str text) {
+static inline char *event_put_text(char *at, struct str text) {
     at = put_varint(at, text.len);
     if (text.len) memcpy(at, text.at, text.len);
     return at + text.len;
@@ -218,16 +218,16 @@ size_t event_encoded_len(const struct event *event, size_t *ret_body) {
 void event_put(const struct event *event, size_t body, char *at) {
     *at++ = (char)event->kind;
     at = put_varint(at, body);
-    at = put_text(at, event->agent);
+    at = event_put_text(at, event->agent);
     at = put_varint(at, zigzag(event->at_ms));
     if (event->kind == EVENT_TEXT || event->kind == EVENT_THINKING) {
-        put_text(at, event->text.text); /* the most common event: skip the table */
+        event_put_text(at, event->text.text); /* the most common event: skip the table */
         return;
     }
     for (const struct field_row *row = fields[event->kind]; row->type != FIELD_END; row++) {
         if (is_text(row)) {
             struct str text = *(const struct str *)field_at(event, row);
-            if (text.len || !is_omitted(event, row)) at = put_text(at, text);
+            if (text.len || !is_omitted(event, row)) at = event_put_text(at, text);
         } else {
             at = put_varint(at, field_number(event, row));
         }
@@ -247,8 +247,8 @@ static char *put_one_text(const struct event_texts *texts, const struct same_par
     size_t body = same->len + varint_len(text.len) + text.len;
     if (1 + varint_len(body) + body > room) return NULL;
     *at++ = (char)EVENT_TEXT;
-    at = put_text(put_varint(at, body), texts->agent);
-    return put_text(put_varint(at, zigzag(texts->at_ms)), text);
+    at = event_put_text(put_varint(at, body), texts->agent);
+    return event_put_text(put_varint(at, zigzag(texts->at_ms)), text);
 }
 
 /* What stands before a short text: the kind, the lengths, agent and moment. */
@@ -276,7 +276,7 @@ size_t event_put_texts(struct event_texts *texts, char *at, size_t room) {
     struct text_head head = {.len = 0};
     size_t short_max = 0; /* a text of this length has an event of short parts */
     if (same.len <= sizeof(same.bytes)) {
-        put_varint(put_text(same.bytes, texts->agent), zigzag(texts->at_ms));
+        put_varint(event_put_text(same.bytes, texts->agent), zigzag(texts->at_ms));
         short_max = 0x7F - 1 - same.len;
     }
     for (; lens < last; lens++) {
@@ -469,8 +469,8 @@ bool event_turn_append(struct buf *turns, struct str agent, struct str text) {
     size_t len = varint_len(agent.len) + agent.len + varint_len(text.len) + text.len;
     char *at = buf_room(turns, len);
     if (!at) return false;
-    at = put_text(at, agent);
-    put_text(at, text);
+    at = event_put_text(at, agent);
+    event_put_text(at, text);
     buf_grew(turns, len);
     return true;
 }
