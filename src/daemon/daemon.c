@@ -151,7 +151,7 @@ static void on_recovered(const struct recovered *found, const struct err *failed
     daemon_catch_up(daemon);
 }
 
-static void on_open(const struct err *failed, void *ctx) {
+static void daemon_on_open(const struct err *failed, void *ctx) {
     struct daemon *daemon = ctx;
     if (daemon->phase == DAEMON_STOPPING) return; /* it may be closed already */
     if (failed) {
@@ -246,7 +246,7 @@ static void open_store(struct daemon *daemon) {
                                            .bucket = daemon->bucket,
                                            .durability = daemon->config->durability,
                                            .loop = daemon_home(daemon),
-                                           .on_open = on_open,
+                                           .on_open = daemon_on_open,
                                            .ctx = daemon});
     store_keep_keys(daemon->store, daemon->config->limits.idempotency_ms);
     store_keep_audit(daemon->store, daemon->config->audit.keep_ms,

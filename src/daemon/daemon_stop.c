@@ -43,14 +43,14 @@ static void on_report(void *ctx) {
     if (--daemon->pending == 0) all_kept(daemon);
 }
 
-static void on_kept(void *ctx) {
+static void daemon_stop_on_kept(void *ctx) {
     struct worker *worker = ctx;
     loop_post(daemon_home(worker->daemon), &worker->report, on_report, worker);
 }
 
 static void on_audited(void *ctx) {
     struct worker *worker = ctx;
-    keeper_flush(worker->keeper, on_kept, worker);
+    keeper_flush(worker->keeper, daemon_stop_on_kept, worker);
 }
 
 static void order_finish(struct worker *worker) {

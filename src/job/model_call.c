@@ -220,7 +220,7 @@ static void end_reply(struct model_call *call, struct str model, struct str how)
     end_with(call, &event);
 }
 
-static void on_done(const struct reply_event *event, void *ctx) {
+static void model_call_on_done(const struct reply_event *event, void *ctx) {
     struct model_call *call = ctx;
     call->asked = NULL;
     flush_tails(call);
@@ -253,10 +253,14 @@ static void on_artifact(const struct reply_event *event, void *ctx) {
 /* REPLY_OPAQUE is ignored: only a later request of the same conversation would need it. */
 static void on_reply(const struct reply_event *event, void *ctx) {
     static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
-        [REPLY_TEXT] = on_text,           [REPLY_THINKING] = on_thinking,
-        [REPLY_TOOL_CALL] = on_tool_call, [REPLY_APPROVAL] = on_tool_call,
-        [REPLY_USAGE] = on_usage,         [REPLY_NOTE] = on_note,
-        [REPLY_DONE] = on_done,           [REPLY_FAILED] = on_failed,
+        [REPLY_TEXT] = on_text,
+        [REPLY_THINKING] = on_thinking,
+        [REPLY_TOOL_CALL] = on_tool_call,
+        [REPLY_APPROVAL] = on_tool_call,
+        [REPLY_USAGE] = on_usage,
+        [REPLY_NOTE] = on_note,
+        [REPLY_DONE] = model_call_on_done,
+        [REPLY_FAILED] = on_failed,
         [REPLY_ARTIFACT] = on_artifact,
     };
     reply_event_handle(handlers, event, ctx);

@@ -200,7 +200,7 @@ static void on_resume(void *ctx) {
     if (!is_ended(stream)) stream->transport->resume(stream);
 }
 
-static void on_cancel(void *ctx) {
+static void reading_on_cancel(void *ctx) {
     struct weir_stream *stream = ctx;
     const struct reader_end end = {.code = ERR_CANCELLED, .by_us = true};
     if (is_ended(stream)) return;
@@ -308,7 +308,7 @@ void weir_stream_cancel(struct weir_stream *stream) {
     bool first = !shared->cancelling;
     shared->cancelling = true;
     pthread_mutex_unlock(&shared->lock);
-    if (first) loop_post(stream->client->loop, &stream->cancel, on_cancel, stream);
+    if (first) loop_post(stream->client->loop, &stream->cancel, reading_on_cancel, stream);
 }
 
 /* --- the consumer's side: frames ---------------------------------------------------------- */

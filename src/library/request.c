@@ -135,8 +135,9 @@ static bool take_body(struct weir_stream *stream, const struct weir_stream_optio
                    STREAM_REQUEST_MAX_BYTES);
 }
 
-static bool take_request(struct weir_stream *stream, const struct weir_stream_options *options,
-                         struct err *e) {
+static bool library_request_take_request(struct weir_stream *stream,
+                                         const struct weir_stream_options *options,
+                                         struct err *e) {
     if (options->json && options->request)
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "give the request as JSON or as bytes, not both");
@@ -245,6 +246,7 @@ bool reading_take_options(struct weir_stream *stream, const struct weir_stream_o
     stream->queue_bytes = options->queue_bytes ? options->queue_bytes : STREAM_QUEUE_BYTES;
     stream->message_bytes =
         options->message_bytes ? options->message_bytes : GRPC_MESSAGE_MAX_BYTES;
-    return take_method(stream, options, e) && take_request(stream, options, e) &&
-           add_usual_headers(stream, e) && add_headers(stream, options->headers, e);
+    return take_method(stream, options, e) &&
+           library_request_take_request(stream, options, e) && add_usual_headers(stream, e) &&
+           add_headers(stream, options->headers, e);
 }

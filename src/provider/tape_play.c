@@ -97,7 +97,7 @@ static void tape_play_look(void *ctx) {
         call->found = NULL;
 }
 
-static void on_looked(void *ctx) {
+static void tape_play_on_looked(void *ctx) {
     struct provider_call *call = ctx;
     if (call->over) {
         tape_play_call_free(call);
@@ -126,7 +126,7 @@ static struct provider_call *tape_play_start(struct provider *provider, struct l
     timer_init(&call->timer, loop, play, call);
     buf_init(&call->request, TAPE_FILE_MAX_BYTES);
     tape_put_request(request, &call->request);
-    job_start(&call->job, loop, tape_play_look, on_looked, call);
+    job_start(&call->job, loop, tape_play_look, tape_play_on_looked, call);
     return call;
 }
 

@@ -119,7 +119,7 @@ static bool is_answering(const struct route_call *call) {
     return call->state == ANSWER_HANDLING || call->state == ANSWER_STREAMING;
 }
 
-static void on_drained(struct exchange *exchange, void *ctx) {
+static void route_answer_on_drained(struct exchange *exchange, void *ctx) {
     (void)exchange;
     struct route_call *call = ctx;
     assert(call->magic == ANSWER_MAGIC);
@@ -132,7 +132,8 @@ static void report_left(struct route_call *call) {
     if (call->watch && call->watch->left) call->watch->left(call->watch_ctx);
 }
 
-static void on_closed(struct exchange *exchange, enum exchange_close how, void *ctx) {
+static void route_answer_on_closed(struct exchange *exchange, enum exchange_close how,
+                                   void *ctx) {
     (void)exchange;
     struct route_call *call = ctx;
     assert(call->magic == ANSWER_MAGIC);
@@ -151,7 +152,8 @@ static void on_closed(struct exchange *exchange, enum exchange_close how, void *
     free(call);
 }
 
-static const struct exchange_events events = {on_body, on_body_end, on_drained, on_closed};
+static const struct exchange_events events = {on_body, on_body_end, route_answer_on_drained,
+                                              route_answer_on_closed};
 
 struct route_call *answer_new(struct route_site *site, struct exchange *exchange) {
     struct route_call *call = MEM_NEW(struct route_call);

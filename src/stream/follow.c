@@ -258,7 +258,7 @@ static void follow_on_awake(const struct err *failed, void *ctx) {
 }
 
 /* The run waits for a human and has left memory. It must be woken to be followed. */
-static bool wake(struct follow *follow) {
+static bool stream_follow_wake(struct follow *follow) {
     const struct dormant_filter filter = {.run = follow->options.run};
     follow->wake = dormant_wake_start(follow->options.directory, &filter, 1,
                                       follow->options.loop, follow_on_awake, follow);
@@ -269,7 +269,8 @@ static bool wake(struct follow *follow) {
 static void follow_look(void *ctx) {
     struct follow *follow = ctx;
     drop_stream(follow);
-    if (follow_read_live(follow) || wake(follow) || follow_read_live(follow)) return;
+    if (follow_read_live(follow) || stream_follow_wake(follow) || follow_read_live(follow))
+        return;
     read_store(follow);
 }
 

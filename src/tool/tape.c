@@ -68,7 +68,7 @@ static void on_written(void *ctx) {
     recording_free(call);
 }
 
-static void on_answer(struct str result, const struct err *failed, void *ctx) {
+static void tool_tape_on_answer(struct str result, const struct err *failed, void *ctx) {
     struct recording *call = ctx;
     struct reply_event event = {REPLY_RESULT, .text = result};
     call->inner = NULL;
@@ -96,7 +96,7 @@ static struct tool_call *record_start(struct tool *tool, struct loop *loop,
     put_request(tool, request, &call->take.request);
     put_who(request, &call->take.who);
     struct tool *inner = call->tool->inner;
-    call->inner = inner->kind->start(inner, loop, request, on_answer, call);
+    call->inner = inner->kind->start(inner, loop, request, tool_tape_on_answer, call);
     return (struct tool_call *)call;
 }
 
@@ -148,7 +148,7 @@ static void tool_tape_answer(void *ctx) {
     playing_free(call);
 }
 
-static void on_looked(void *ctx) {
+static void tool_tape_on_looked(void *ctx) {
     struct playing *call = ctx;
     if (call->abandoned) {
         playing_free(call);
@@ -180,7 +180,7 @@ static struct tool_call *play_start(struct tool *tool, struct loop *loop,
     timer_init(&call->timer, loop, tool_tape_answer, call);
     buf_init(&call->request, TAPE_FILE_MAX_BYTES);
     put_request(tool, request, &call->request);
-    job_start(&call->job, loop, tool_tape_look, on_looked, call);
+    job_start(&call->job, loop, tool_tape_look, tool_tape_on_looked, call);
     return (struct tool_call *)call;
 }
 

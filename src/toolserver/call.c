@@ -33,7 +33,7 @@ static bool call_is_open(const struct toolserver_call *call) {
 /* --- its life ----------------------------------------------------------------------------- */
 
 /* No answer is wanted any more. */
-static void on_cancel(void *ctx) {
+static void toolserver_call_on_cancel(void *ctx) {
     struct toolserver_call *call = ctx;
     struct toolserver_exchange *exchange = call->exchange;
     if (call->state != TOOLSERVER_CALL_RUNNING) return;
@@ -54,7 +54,7 @@ struct toolserver_call *toolserver_call_new(struct toolserver_exchange *exchange
     exchange->pending++;
     if (!exchange->session.len || !exchange->server->sessions) return call;
     call->entry = (struct toolserver_entry){
-        .loop = exchange->server->loop, .cancel = on_cancel, .ctx = call};
+        .loop = exchange->server->loop, .cancel = toolserver_call_on_cancel, .ctx = call};
     toolserver_sessions_enter(exchange->server->sessions, exchange->session, id.raw,
                               &call->entry);
     return call;
