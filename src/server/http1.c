@@ -9,6 +9,7 @@
 #include "server/conn.h"
 #include "server/guard.h"
 #include "server/http1_head.h"
+#include "server/http1_step.h"
 #include "server/single.h"
 
 #include <assert.h>
@@ -26,11 +27,19 @@
 
 #define TRAILER_NAME_BYTES 64
 
-enum step { HEAD, BODY, ANSWER, RAW, OVER };
+const struct state http1_steps[HTTP1_STEP_COUNT] = {
+    /* clang-format off */
+    [HTTP1_HEAD]   = {"head",   TO(HTTP1_BODY) | TO(HTTP1_ANSWER) | TO(HTTP1_OVER)},
+    [HTTP1_BODY]   = {"body",   TO(HTTP1_ANSWER) | TO(HTTP1_RAW) | TO(HTTP1_OVER)},
+    [HTTP1_ANSWER] = {"answer", TO(HTTP1_HEAD) | TO(HTTP1_RAW) | TO(HTTP1_OVER)},
+    [HTTP1_RAW]    = {"raw",    TO(HTTP1_OVER)},
+    [HTTP1_OVER]   = {"over",   0},
+    /* clang-format on */
+};
 
 struct http1 {
     struct conn *conn;
-    enum step step;
+    enum http1_step step;
     struct guard guard;
     llhttp_t parser;
     struct exchange *exchange; /* the active one */
@@ -50,6 +59,12 @@ struct http1 {
     bool body_over;       /* llhttp has seen the last chunk */
     struct buf trailer;   /* the name of the trailer being received */
 };
+
+/* The only function that writes http1->step. */
+static void http1_move(struct http1 *http1, enum http1_step next) {
+    assert(states_allow(http1_steps, http1->step, next));
+    http1->step = next;
+}
 
 static uint64_t http1_now_ms(const struct http1 *http1) {
     return loop_now_ms(http1->conn->home->loop);
@@ -87,7 +102,7 @@ static void write_refusal(struct http1 *http1, int status) {
 /* Answer with `status` and close, because it is unknown where the next request begins. */
 static void http1_refuse(struct http1 *http1, int status) {
     struct conn *conn = http1->conn;
-    http1->step = OVER;
+    http1_move(http1, HTTP1_OVER);
     if (http1->answering) {
         conn_cut(conn, EXCHANGE_ABORTED);
         return;
@@ -149,7 +164,7 @@ static void http1_take_head(struct http1 *http1, struct exchange *exchange,
     exchange->request_ended = !has_body;
 
     http1->exchange = exchange;
-    http1->step = has_body ? BODY : ANSWER;
+    http1_move(http1, has_body ? HTTP1_BODY : HTTP1_ANSWER);
     http1->is_chunked = head->is_chunked;
     http1->keeps_alive = head->keeps_alive;
     http1->answering = false;
@@ -188,7 +203,7 @@ static void http1_begin(struct http1 *http1, struct str section) {
     }
     http1_take_head(http1, exchange, &head);
     exchange_begin(exchange);
-    if (http1->step == ANSWER) exchange_give_end(exchange);
+    if (http1->step == HTTP1_ANSWER) exchange_give_end(exchange);
 }
 
 static size_t read_head(struct http1 *http1, struct str bytes) {
@@ -216,7 +231,7 @@ static size_t read_head(struct http1 *http1, struct str bytes) {
 /* --- requests: the body ------------------------------------------------------------------- */
 
 static void end_body(struct http1 *http1) {
-    http1->step = ANSWER;
+    http1_move(http1, HTTP1_ANSWER);
     exchange_give_end(http1->exchange);
 }
 
@@ -253,11 +268,11 @@ static size_t use_bytes(struct http1 *http1, struct str bytes) {
     size_t used = 0;
     while (used < bytes.len && http1->conn->state == CONN_OPEN) {
         struct str rest = str_skip(bytes, used);
-        if (http1->step == HEAD)
+        if (http1->step == HTTP1_HEAD)
             used += read_head(http1, rest);
-        else if (http1->step == BODY)
+        else if (http1->step == HTTP1_BODY)
             used += http1->is_chunked ? read_chunked(http1, rest) : read_counted(http1, rest);
-        else if (http1->step == RAW && http1->exchange)
+        else if (http1->step == HTTP1_RAW && http1->exchange)
             used += read_raw(http1, rest);
         else
             break;
@@ -275,7 +290,7 @@ static void http1_receive(struct conn *conn, struct str bytes) {
 
 /* Parse the bytes kept after the last request: the next one, or the other protocol. */
 static void http1_resume(struct http1 *http1) {
-    bool reads = http1->step == HEAD || http1->step == RAW;
+    bool reads = http1->step == HTTP1_HEAD || http1->step == HTTP1_RAW;
     if (!reads || http1->stash.len == 0) return;
     http1->stash_at += use_bytes(http1, str_skip(buf_str(&http1->stash), http1->stash_at));
     if (http1->stash_at < http1->stash.len) return;
@@ -286,7 +301,7 @@ static void http1_resume(struct http1 *http1) {
 static bool http1_wants_bytes(const struct conn *conn) {
     const struct http1 *http1 = conn->protocol_state;
     if (http1->stash.len >= STASH_PAUSE_BYTES) return false;
-    bool windowed = http1->step == BODY || (http1->step == RAW && http1->exchange);
+    bool windowed = http1->step == HTTP1_BODY || (http1->step == HTTP1_RAW && http1->exchange);
     return !windowed || http1->exchange->unconsumed < BODY_WINDOW_BYTES;
 }
 
@@ -386,7 +401,7 @@ static void put_framing(struct http1 *http1, struct gather *gather) {
 
 /* The connection ends with the other protocol. */
 static void put_upgrade(struct http1 *http1, struct gather *gather) {
-    http1->step = RAW;
+    http1_move(http1, HTTP1_RAW);
     http1->keeps_alive = false;
     http1_put(gather, STR("connection"), STR("upgrade"));
 }
@@ -485,7 +500,7 @@ static void end_exchange(struct http1 *http1) {
     struct exchange *exchange = http1->exchange;
     bool owes = http1->answer_left > 0 && !http1->answer_bodiless;
     bool goes_on = http1->keeps_alive && exchange->request_ended && !conn->stopping && !owes;
-    http1->step = goes_on ? HEAD : OVER;
+    http1_move(http1, goes_on ? HTTP1_HEAD : HTTP1_OVER);
     http1->answering = false;
     guard_head(&http1->guard, conn->limits);
     exchange_close(exchange, EXCHANGE_COMPLETE);
@@ -501,7 +516,7 @@ static void http1_gather(struct conn *conn, struct gather *gather) {
         if (!http1->exchange || !put_answer(http1, gather)) break;
         end_exchange(http1);
     }
-    if (http1->step == RAW) http1_resume(http1);
+    if (http1->step == HTTP1_RAW) http1_resume(http1);
     /* The request may have been refused just now. */
     gather_append(gather, buf_str(&http1->own));
     buf_release(&http1->own);
@@ -554,7 +569,7 @@ static void http1_settle(struct conn *conn) {
 static void http1_shut_down(struct conn *conn) {
     struct http1 *http1 = conn->protocol_state;
     http1->keeps_alive = false;
-    if (http1->step != HEAD || guard_began(&http1->guard)) return;
+    if (http1->step != HTTP1_HEAD || guard_began(&http1->guard)) return;
     /* Between two requests a reset cannot destroy an answer, so do not linger. */
     if (conn_unsent_bytes(conn))
         conn_finish(conn);
@@ -564,9 +579,9 @@ static void http1_shut_down(struct conn *conn) {
 
 static uint64_t http1_due_ms(const struct conn *conn) {
     const struct http1 *http1 = conn->protocol_state;
-    if (http1->step == HEAD && http1->head_ms != CONN_NEVER)
+    if (http1->step == HTTP1_HEAD && http1->head_ms != CONN_NEVER)
         return http1->head_ms + conn->limits->header_timeout_ms;
-    if (http1->step == BODY && http1_wants_bytes(conn)) return http1->body_due_ms;
+    if (http1->step == HTTP1_BODY && http1_wants_bytes(conn)) return http1->body_due_ms;
     return CONN_NEVER;
 }
 

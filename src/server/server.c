@@ -12,11 +12,13 @@
 /* Time for connections that arrived during the stop, once all earlier ones have closed. */
 #define LATE_MS 300
 
-/*     serving ─▶ draining ─▶ closing
- *
- * Draining: earlier connections finish; new ones are still accepted while any of those is left.
- * Closing: no more connections are accepted. */
-enum phase { SERVING, DRAINING, CLOSING };
+const struct state server_phases[SERVER_PHASE_COUNT] = {
+    /* clang-format off */
+    [SERVER_SERVING]  = {"serving",  TO(SERVER_DRAINING) | TO(SERVER_CLOSING)},
+    [SERVER_DRAINING] = {"draining", TO(SERVER_CLOSING)},
+    [SERVER_CLOSING]  = {"closing",  0},
+    /* clang-format on */
+};
 
 struct side { /* the part of the server on one loop */
     struct home home;
@@ -52,8 +54,14 @@ static bool sends_away(struct home *home, const struct listener_options *options
                        const struct address_owner *owner);
 static void cut_all(void *ctx);
 
-static enum phase phase_of(const struct server *server) {
-    return (enum phase)atomic_load(&server->phase);
+static enum server_phase phase_of(const struct server *server) {
+    return (enum server_phase)atomic_load(&server->phase);
+}
+
+/* The only function that changes the phase. */
+static void server_move(struct server *server, enum server_phase next) {
+    assert(states_allow(server_phases, phase_of(server), next));
+    atomic_store(&server->phase, next);
 }
 
 struct server *server_new(struct loop **loops, size_t loop_count) {
@@ -62,7 +70,7 @@ struct server *server_new(struct loop **loops, size_t loop_count) {
     server->side_count = loop_count;
     atomic_init(&server->alive, 1);
     atomic_init(&server->early, 1);
-    atomic_init(&server->phase, SERVING);
+    atomic_init(&server->phase, SERVER_SERVING);
     list_init(&server->listeners);
     timer_init(&server->deadline, loops[0], cut_all, server);
     for (size_t i = 0; i < loop_count; i++) {
@@ -79,7 +87,7 @@ struct server *server_new(struct loop **loops, size_t loop_count) {
 
 void server_free(struct server *server) {
     if (!server) return;
-    assert(atomic_load(&server->alive) == (phase_of(server) == SERVING ? 1 : 0));
+    assert(atomic_load(&server->alive) == (phase_of(server) == SERVER_SERVING ? 1 : 0));
     timer_stop(&server->deadline);
     server_unlisten(server);
     for (size_t i = 0; i < server->side_count; i++) home_done(&server->sides[i].home);
@@ -137,7 +145,7 @@ struct arrival {
 static void lose_one(struct side *side, struct listener *listener, bool late) {
     struct server *server = side->server;
     atomic_fetch_sub(&side->home.conn_count, 1);
-    if (listener_lost_one(listener) && phase_of(server) != CLOSING)
+    if (listener_lost_one(listener) && phase_of(server) != SERVER_CLOSING)
         loop_post(listener->loop, &listener->room, listener_resume, listener);
     if (!late) release_early(server);
     server_release(server);
@@ -170,7 +178,7 @@ static void settle_in(void *ctx) {
     struct arrival *arrival = ctx;
     struct side *side = arrival->side;
     struct address_owner owner = address_owner(&arrival->peer);
-    if (phase_of(side->server) == CLOSING) {
+    if (phase_of(side->server) == SERVER_CLOSING) {
         listener_knows(arrival->listener, &owner);
         close(arrival->fd);
         lose_one(side, arrival->listener, arrival->late);
@@ -204,7 +212,7 @@ static void on_accept(struct listener *listener, int fd, const struct address *p
                       void *ctx) {
     struct server *server = ctx;
     struct side *side = emptiest_side(server);
-    bool late = phase_of(server) != SERVING;
+    bool late = phase_of(server) != SERVER_SERVING;
     atomic_fetch_add(&server->alive, 1);
     if (!late) atomic_fetch_add(&server->early, 1);
     atomic_fetch_add(&side->home.conn_count, 1);
@@ -307,8 +315,8 @@ static void listener_closed(void *ctx) {
 /* The earlier connections have closed, or their time is over. */
 static void begin_close(void *ctx) {
     struct server *server = ctx;
-    if (phase_of(server) == CLOSING) return;
-    atomic_store(&server->phase, CLOSING);
+    if (phase_of(server) == SERVER_CLOSING) return;
+    server_move(server, SERVER_CLOSING);
     LIST_EACH(&server->listeners, link) {
         atomic_fetch_add(&server->alive, 1);
         listener_close(CONTAINER_OF(link, struct listener, link), listener_closed);
@@ -328,7 +336,7 @@ static void cut_all(void *ctx) {
 }
 
 static void begin_drain(struct server *server) {
-    atomic_store(&server->phase, DRAINING);
+    server_move(server, SERVER_DRAINING);
     atomic_fetch_add(&server->alive, server->side_count);
     post_to_sides(server, offsetof(struct side, stop), shut_down_side);
     release_early(server);
@@ -341,7 +349,7 @@ void server_stop(struct server *server, uint64_t within_ms, void (*on_stopped)(v
         server->on_stopped = on_stopped;
         server->stopped_ctx = ctx;
     }
-    if (phase_of(server) == SERVING) begin_drain(server);
+    if (phase_of(server) == SERVER_SERVING) begin_drain(server);
     stop_within(server, within_ms);
 }
 

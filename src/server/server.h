@@ -12,9 +12,20 @@
 #ifndef WEIR_SERVER_SERVER_H
 #define WEIR_SERVER_SERVER_H
 
+#include "base/states.h"
 #include "server/exchange.h"
 
 struct server;
+
+/*     serving ─▶ draining ─▶ closing */
+enum server_phase {
+    SERVER_SERVING,
+    SERVER_DRAINING, /* earlier connections finish; new ones are accepted while one is left */
+    SERVER_CLOSING,  /* no more connections are accepted */
+    SERVER_PHASE_COUNT,
+};
+
+extern const struct state server_phases[SERVER_PHASE_COUNT];
 
 /* Filled from the settings "limits"; the defaults are server_limits_default. Each limit applies
  * per listener. */

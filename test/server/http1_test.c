@@ -2,6 +2,8 @@
 #include "http1_table.h"
 
 #include "fake.h"
+#include "helper/moves.h"
+#include "server/http1_step.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -900,6 +902,15 @@ static void an_upgraded_connection_has_no_deadline_of_reading(void **state) {
     fake_shut(&fake);
 }
 
+static void only_the_drawn_steps_are_legal(void **state) {
+    (void)state;
+    static const char *const drawn[] = {
+        "head body", "head answer", "head over",  "body answer", "body raw",
+        "body over", "answer head", "answer raw", "answer over", "raw over",
+    };
+    assert_moves(http1_steps, HTTP1_STEP_COUNT, drawn, ARRAY_LEN(drawn));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(after_an_upgrade_bytes_pass_as_they_are),
@@ -951,6 +962,7 @@ int main(void) {
         SCENE(stopping_closes_an_idle_connection_at_once),
         TEST(an_idle_connection_holds_no_buffers),
         TEST(nor_does_its_home_once_it_has_rested),
+        cmocka_unit_test(only_the_drawn_steps_are_legal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

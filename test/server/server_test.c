@@ -2,6 +2,7 @@
  * calls; the server's loops have threads of their own. */
 #include "server/server.h"
 
+#include "helper/moves.h"
 #include "loop/loop.h"
 
 #include <arpa/inet.h>
@@ -370,8 +371,16 @@ static void a_server_without_descriptors_recovers(void **state) { /* L1 */
     finish(town);
 }
 
+static void only_the_drawn_phases_are_legal(void **state) {
+    (void)state;
+    static const char *const drawn[] = {"serving draining", "serving closing",
+                                        "draining closing"};
+    assert_moves(server_phases, SERVER_PHASE_COUNT, drawn, ARRAY_LEN(drawn));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_drawn_phases_are_legal),
         cmocka_unit_test(connections_on_every_loop_are_served),
         cmocka_unit_test(a_unix_socket_is_served_and_its_file_removed),
         cmocka_unit_test(a_taken_address_is_explained),
