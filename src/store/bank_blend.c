@@ -142,7 +142,7 @@ bool bank_blend_read(struct database *db, struct bank_ask *ask, struct err *e) {
     database_finalize(rows);
     blend->last = seen < limit;
     if (blend->last) blend->upto = INT64_MAX;
-    if (ok) search->phase = MERGING;
+    if (ok) bank_search_move(search, BANK_MERGING);
     return ok;
 }
 
@@ -189,6 +189,6 @@ bool bank_blend_merge(struct database *db, struct bank_ask *ask, uint64_t until_
     if (!end) return true;
     keep_until(ask, INT64_MAX);
     search->last_id = search->blend->upto;
-    search->phase = search->blend->last ? FETCHING : READING;
+    bank_search_move(search, search->blend->last ? BANK_FETCHING : BANK_READING);
     return true;
 }

@@ -12,6 +12,23 @@
 #define LOOK_AT_CLOCK 64 /* rows */
 #define GIVEN_UP "memory: the search was given up"
 
+const struct state bank_search_phases[BANK_SEARCH_PHASE_COUNT] = {
+    /* clang-format off */
+    [BANK_FINDING]  = {"finding",  TO(BANK_WEIGHING) | TO(BANK_READING) | TO(BANK_OVER)},
+    [BANK_WEIGHING] = {"weighing", TO(BANK_SCORING) | TO(BANK_READING)},
+    [BANK_SCORING]  = {"scoring",  TO(BANK_FETCHING) | TO(BANK_OVER)},
+    [BANK_READING]  = {"reading",  TO(BANK_MERGING)},
+    [BANK_MERGING]  = {"merging",  TO(BANK_READING) | TO(BANK_FETCHING)},
+    [BANK_FETCHING] = {"fetching", TO(BANK_OVER)},
+    [BANK_OVER]     = {"over",     0},
+    /* clang-format on */
+};
+
+void bank_search_move(struct bank_search *search, enum bank_search_phase next) {
+    assert(states_allow(bank_search_phases, search->phase, next));
+    search->phase = next;
+}
+
 void bank_search_free(struct bank_search *search) {
     if (!search) return;
     buf_done(&search->wanted.text);
@@ -148,13 +165,13 @@ static bool ask_for_vector(struct database *db, struct bank_ask *ask, struct err
     if (!bank_read(db, ask, &found, e)) return false;
     ask->answer.wants_vector = found;
     ask->answer.space = ask->search->sums.space;
-    ask->search->phase = OVER;
+    bank_search_move(ask->search, BANK_OVER);
     return true;
 }
 
 static void after_words(struct bank_search *search) {
     search->last_id = 0;
-    search->phase = search->blend ? READING : SCORING;
+    bank_search_move(search, search->blend ? BANK_READING : BANK_SCORING);
 }
 
 static bool search_find(struct database *db, struct bank_ask *ask, struct err *e) {
@@ -163,18 +180,18 @@ static bool search_find(struct database *db, struct bank_ask *ask, struct err *e
     if (!bank_find(db, &ask->where, &search->sums, e)) return false;
     if (!words_each(db, query->words, bank_add_word, &search->wanted, e)) return false;
     if (search->sums.records == 0) {
-        search->phase = OVER;
+        bank_search_move(search, BANK_OVER);
         return true;
     }
     if (search->sums.dimension && !query->vector && !query->by_words)
         return ask_for_vector(db, ask, e);
     if (vector_fits(query, &search->sums)) search->blend = bank_blend_new(query);
-    after_words(search);
-    if (search->wanted.count) {
-        search->phase = WEIGHING;
-    } else if (!search->blend) {
-        search->phase = OVER;
-    }
+    if (search->wanted.count)
+        bank_search_move(search, BANK_WEIGHING);
+    else if (search->blend)
+        after_words(search);
+    else
+        bank_search_move(search, BANK_OVER);
     return true;
 }
 
@@ -220,13 +237,13 @@ static bool search_score(struct database *db, struct bank_ask *ask, uint64_t unt
                          struct err *e) {
     bool end = false;
     if (database_is_postgres(db)) {
-        ask->search->phase = OVER;
+        bank_search_move(ask->search, BANK_OVER);
         return bank_server_recall(db, ask, e);
     }
     struct prepared *rows = bank_text_rows(db, ask, INT64_MAX, e);
     bool ok = rows && bank_pass_rows(db, ask, rows, score_row, until_ms, &end, e);
     database_finalize(rows);
-    if (ok && end) ask->search->phase = FETCHING;
+    if (ok && end) bank_search_move(ask->search, BANK_FETCHING);
     return ok;
 }
 
@@ -282,20 +299,21 @@ static bool search_fetch(struct database *db, struct bank_ask *ask, struct err *
         db, "SELECT name, body, at_us FROM bank_record WHERE id = ?1 AND bank = ?2", &row, e);
     ok = ok && fetch_rows(db, ask, row, e);
     database_finalize(row);
-    search->phase = OVER;
+    bank_search_move(search, BANK_OVER);
     return ok;
 }
 
 static bool search_go_on(struct database *db, struct bank_ask *ask, uint64_t until_ms,
                          struct err *e) {
     switch (ask->search->phase) {
-    case FINDING: return search_find(db, ask, e);
-    case WEIGHING: return search_weigh(db, ask, until_ms, e);
-    case SCORING: return search_score(db, ask, until_ms, e);
-    case READING: return bank_blend_read(db, ask, e);
-    case MERGING: return bank_blend_merge(db, ask, until_ms, e);
-    case FETCHING: return search_fetch(db, ask, e);
-    case OVER: break;
+    case BANK_FINDING: return search_find(db, ask, e);
+    case BANK_WEIGHING: return search_weigh(db, ask, until_ms, e);
+    case BANK_SCORING: return search_score(db, ask, until_ms, e);
+    case BANK_READING: return bank_blend_read(db, ask, e);
+    case BANK_MERGING: return bank_blend_merge(db, ask, until_ms, e);
+    case BANK_FETCHING: return search_fetch(db, ask, e);
+    case BANK_OVER:
+    case BANK_SEARCH_PHASE_COUNT: break;
     }
     return true;
 }
@@ -311,9 +329,9 @@ static bool search_step(struct database *db, void *ctx, bool *ret_more, struct e
     do {
         if (atomic_load(&ask->given_up)) return err_set(e, ERR_CANCELLED, GIVEN_UP);
         if (!search_go_on(db, ask, until_ms, e)) return false;
-    } while (ask->search->phase != OVER &&
+    } while (ask->search->phase != BANK_OVER &&
              (clock_mono_ms() < until_ms || is_one_step(db, ask->search)));
-    *ret_more = ask->search->phase != OVER;
+    *ret_more = ask->search->phase != BANK_OVER;
     return true;
 }
 
@@ -329,7 +347,7 @@ static bool run_step(struct database *db, void *ctx, struct err *e) {
 static void on_step(const struct err *failed, void *ctx) {
     struct bank_ask *ask = ctx;
     struct err given_up;
-    if (failed || ask->search->phase == OVER) {
+    if (failed || ask->search->phase == BANK_OVER) {
         bank_ask_answer(failed, ask);
     } else if (atomic_load(&ask->given_up)) {
         err_set(&given_up, ERR_CANCELLED, GIVEN_UP);

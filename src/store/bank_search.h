@@ -20,9 +20,21 @@
 #ifndef WEIR_STORE_BANK_SEARCH_H
 #define WEIR_STORE_BANK_SEARCH_H
 
+#include "base/states.h"
 #include "store/bank_inner.h"
 
-enum search_phase { FINDING, WEIGHING, SCORING, READING, MERGING, FETCHING, OVER };
+enum bank_search_phase {
+    BANK_FINDING,
+    BANK_WEIGHING,
+    BANK_SCORING,
+    BANK_READING,
+    BANK_MERGING,
+    BANK_FETCHING,
+    BANK_OVER,
+    BANK_SEARCH_PHASE_COUNT,
+};
+
+extern const struct state bank_search_phases[BANK_SEARCH_PHASE_COUNT];
 
 struct best {
     int64_t id;
@@ -33,7 +45,7 @@ struct best {
 struct bank_blend; /* bank_blend.c */
 
 struct bank_search {
-    enum search_phase phase;
+    enum bank_search_phase phase; /* written by bank_search_move() only */
     struct bank_sums sums;
     struct wanted wanted;
     struct buf match, weights; /* what a statement of a server refers to */
@@ -45,6 +57,8 @@ struct bank_search {
     struct best best[BANK_ANSWER_MAX + 1];
     size_t best_count;
 };
+
+void bank_search_move(struct bank_search *search, enum bank_search_phase next);
 
 void bank_keep_best(struct bank_search *search, size_t max, struct best one);
 

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,7 +11,12 @@
 #define CHECKPOINT_PAGES 2048      /* 8 MiB of log: checkpoint */
 #define CHECKPOINT_HARD_PAGES 8192 /* 32 MiB: commits wait */
 
-enum checkpoint_state { RESTING, FOLDING, LEFTOVERS };
+const struct state checkpoint_states[CHECKPOINT_STATE_COUNT] = {
+    [CHECKPOINT_RESTING] = {"resting", TO(CHECKPOINT_RESTING) | TO(CHECKPOINT_FOLDING) |
+                                           TO(CHECKPOINT_LEFTOVERS)},
+    [CHECKPOINT_FOLDING] = {"folding", TO(CHECKPOINT_LEFTOVERS)},
+    [CHECKPOINT_LEFTOVERS] = {"leftovers", TO(CHECKPOINT_RESTING)},
+};
 
 struct checkpoint {
     struct database *db; /* the store's connection */
@@ -41,7 +47,9 @@ struct checkpoint *checkpoint_new(struct database *db, struct reader *reader) {
 
 /* --- the thread --------------------------------------------------------------------------- */
 
+/* The only function that writes the state. The lock is held. */
 static void checkpoint_move(struct checkpoint *checkpoint, enum checkpoint_state next) {
+    assert(states_allow(checkpoint_states, checkpoint->shared.state, next));
     checkpoint->shared.state = next;
     pthread_cond_broadcast(&checkpoint->shared.changed);
 }
@@ -78,14 +86,14 @@ static void *fold(void *ctx) {
     struct checkpoint *checkpoint = ctx;
     pthread_mutex_lock(&checkpoint->shared.lock);
     while (!checkpoint->shared.ending) {
-        if (checkpoint->shared.state != FOLDING) {
+        if (checkpoint->shared.state != CHECKPOINT_FOLDING) {
             pthread_cond_wait(&checkpoint->shared.changed, &checkpoint->shared.lock);
             continue;
         }
         pthread_mutex_unlock(&checkpoint->shared.lock);
         if (!checkpoint_sync_failed(checkpoint)) fold_once(checkpoint);
         pthread_mutex_lock(&checkpoint->shared.lock);
-        checkpoint_move(checkpoint, LEFTOVERS);
+        checkpoint_move(checkpoint, CHECKPOINT_LEFTOVERS);
     }
     pthread_mutex_unlock(&checkpoint->shared.lock);
     return NULL;
@@ -95,7 +103,7 @@ static void *fold(void *ctx) {
 
 static enum checkpoint_state state_of(struct checkpoint *checkpoint, bool wait) {
     pthread_mutex_lock(&checkpoint->shared.lock);
-    while (wait && checkpoint->shared.state == FOLDING) {
+    while (wait && checkpoint->shared.state == CHECKPOINT_FOLDING) {
         pthread_cond_wait(&checkpoint->shared.changed, &checkpoint->shared.lock);
     }
     enum checkpoint_state state = checkpoint->shared.state;
@@ -107,7 +115,8 @@ static void checkpoint_start(struct checkpoint *checkpoint) {
     if (!checkpoint->started)
         checkpoint->started = pthread_create(&checkpoint->thread, NULL, fold, checkpoint) == 0;
     pthread_mutex_lock(&checkpoint->shared.lock);
-    checkpoint_move(checkpoint, checkpoint->started ? FOLDING : LEFTOVERS);
+    checkpoint_move(checkpoint,
+                    checkpoint->started ? CHECKPOINT_FOLDING : CHECKPOINT_LEFTOVERS);
     pthread_mutex_unlock(&checkpoint->shared.lock);
 }
 
@@ -130,7 +139,7 @@ static void checkpoint_finish(struct checkpoint *checkpoint, int pages) {
     /* While a reader uses an old page, the log cannot restart. Try again later. */
     checkpoint->fold_at_pages = pages + CHECKPOINT_PAGES;
     pthread_mutex_lock(&checkpoint->shared.lock);
-    checkpoint_move(checkpoint, RESTING);
+    checkpoint_move(checkpoint, CHECKPOINT_RESTING);
     pthread_mutex_unlock(&checkpoint->shared.lock);
     database_reached(checkpoint->db, "checkpointed");
 }
@@ -151,11 +160,12 @@ void checkpoint_look(struct checkpoint *checkpoint, int pages) {
     checkpoint->last_pages = pages;
     if (pages < checkpoint->fold_at_pages || checkpoint->db->sync_failed) return;
     switch (state_of(checkpoint, pages >= CHECKPOINT_HARD_PAGES)) {
-    case RESTING: checkpoint_start(checkpoint); break;
-    case FOLDING: break;
-    case LEFTOVERS:
+    case CHECKPOINT_RESTING: checkpoint_start(checkpoint); break;
+    case CHECKPOINT_FOLDING: break;
+    case CHECKPOINT_LEFTOVERS:
         if (!checkpoint_sync_failed(checkpoint)) checkpoint_finish(checkpoint, pages);
         break;
+    case CHECKPOINT_STATE_COUNT: break;
     }
 }
 
@@ -170,7 +180,7 @@ bool checkpoint_cut(struct checkpoint *checkpoint, struct err *e) {
     checkpoint->fold_at_pages = CHECKPOINT_PAGES;
     checkpoint->last_pages = 0;
     pthread_mutex_lock(&checkpoint->shared.lock);
-    checkpoint_move(checkpoint, RESTING);
+    checkpoint_move(checkpoint, CHECKPOINT_RESTING);
     pthread_mutex_unlock(&checkpoint->shared.lock);
     return true;
 }

@@ -12,7 +12,17 @@
 #ifndef WEIR_STORE_CHECKPOINT_H
 #define WEIR_STORE_CHECKPOINT_H
 
+#include "base/states.h"
 #include "store/reader.h"
+
+enum checkpoint_state {
+    CHECKPOINT_RESTING,
+    CHECKPOINT_FOLDING,
+    CHECKPOINT_LEFTOVERS,
+    CHECKPOINT_STATE_COUNT,
+};
+
+extern const struct state checkpoint_states[CHECKPOINT_STATE_COUNT];
 
 /* A store of PostgreSQL has none: NULL, and every function does nothing. */
 struct checkpoint;

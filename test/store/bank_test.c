@@ -1,7 +1,9 @@
 /* Banks on a real store, against a model of what each owner should find. */
 #include "fixture.h"
 #include "helper/assert_str.h"
+#include "helper/moves.h"
 #include "store/bank.h"
+#include "store/bank_search.h"
 
 #define OWNERS 6
 #define PLACES 2
@@ -553,10 +555,21 @@ static int setup(void **state) {
     return 0;
 }
 
+static void only_the_drawn_phases_are_legal(void **state) {
+    (void)state;
+    static const char *const drawn[] = {
+        "finding weighing", "finding reading",  "finding over",  "weighing scoring",
+        "weighing reading", "scoring fetching", "scoring over",  "reading merging",
+        "merging reading",  "merging fetching", "fetching over",
+    };
+    assert_moves(bank_search_phases, BANK_SEARCH_PHASE_COUNT, drawn, ARRAY_LEN(drawn));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(only_the_drawn_phases_are_legal),
         TEST(what_is_retained_is_found_by_time_and_by_words),
         TEST(pages_of_history_join),
         TEST(a_score_is_what_the_formula_says),

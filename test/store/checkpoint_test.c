@@ -1,6 +1,9 @@
 /* The write-ahead log stays short while commits go on, and is gone after a clean end. */
 #include "fixture.h"
 
+#include "helper/moves.h"
+#include "store/checkpoint.h"
+
 static off_t wal_bytes(const struct fixture *f) {
     char path[96];
     struct stat info;
@@ -58,10 +61,20 @@ static void a_reader_elsewhere_delays_the_folding_and_stops_no_write(void **stat
     assert_sql(f, "SELECT count(*) FROM log", "81 ");
 }
 
+/* Resting may be repeated: a short log is folded at the start, and before it is cut. */
+static void only_the_drawn_moves_are_legal(void **state) {
+    (void)state;
+    static const char *const drawn[] = {"resting resting", "resting folding",
+                                        "resting leftovers", "folding leftovers",
+                                        "leftovers resting"};
+    assert_moves(checkpoint_states, CHECKPOINT_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(only_the_drawn_moves_are_legal),
         TEST(the_write_ahead_log_stays_bounded_under_load),
         TEST(a_reader_elsewhere_delays_the_folding_and_stops_no_write),
     };
