@@ -164,7 +164,8 @@ static bool forget_agent(struct database *db, const struct agents_ask *ask,
                              VALUES(sql_number(database_number_of(row, 0))), e);
 }
 
-static bool store_agents_make_room(struct database *db, const struct agents_ask *ask, struct err *e) {
+static bool store_agents_make_room(struct database *db, const struct agents_ask *ask,
+                                   struct err *e) {
     struct database_rows over = database_ask(
         db,
         "SELECT id, name FROM agent WHERE app = ? AND subject = ?"

@@ -44,8 +44,9 @@ void artifact_forget(struct artifact_ask *ask) {
     ask_end(ask, NULL);
 }
 
-static struct artifact_ask *artifact_ask_new(struct store *store, artifact_done_fn *done, void *ctx,
-                                    bool (*fn)(struct database *, void *, struct err *)) {
+static struct artifact_ask *
+artifact_ask_new(struct store *store, artifact_done_fn *done, void *ctx,
+                 bool (*fn)(struct database *, void *, struct err *)) {
     struct artifact_ask *ask = MEM_NEW(struct artifact_ask);
     ask->store = store;
     ask->place = (struct artifact_place){.object = STR_EMPTY, .etag = STR_EMPTY};

@@ -212,7 +212,8 @@ struct audit_ask *audit_page_start(struct store *store, struct loop *loop,
     ask->records = mem_zero(query->limit, sizeof(*ask->records));
     ask->done = done;
     ask->ctx = ctx;
-    ask->task = (struct store_task){.reads_only = true, .fn = run_page, .on_done = audit_scan_on_done};
+    ask->task =
+        (struct store_task){.reads_only = true, .fn = run_page, .on_done = audit_scan_on_done};
     store_run(store, loop, &ask->task, ask);
     return ask;
 }

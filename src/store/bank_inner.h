@@ -4,8 +4,8 @@
 #define WEIR_STORE_BANK_INNER_H
 
 #include "store/bank.h"
+#include "store/long_reader.h"
 #include "store/once_reply.h"
-#include "store/reader.h"
 #include "store/task.h"
 #include "store/words.h"
 
@@ -14,9 +14,9 @@ struct bank_vector;
 
 struct bank_ask {
     struct store_task task;
-    struct reader_task reading; /* of a recall, instead of `task` */
-    struct bank_search *search; /* NULL: none */
-    struct store *store;        /* of a recall in steps of `task` */
+    struct long_reader_task reading; /* of a recall, instead of `task` */
+    struct bank_search *search;      /* NULL: none */
+    struct store *store;             /* of a recall in steps of `task` */
     _Atomic bool given_up;
     struct arena *asked; /* the request's texts */
     struct arena *found; /* the answer's; each run of the task makes it anew */

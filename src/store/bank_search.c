@@ -325,7 +325,7 @@ static bool is_one_step(const struct database *db, const struct bank_search *sea
 
 static bool search_step(struct database *db, void *ctx, bool *ret_more, struct err *e) {
     struct bank_ask *ask = ctx;
-    uint64_t until_ms = clock_mono_ms() + READER_STEP_MS;
+    uint64_t until_ms = clock_mono_ms() + LONG_READER_STEP_MS;
     do {
         if (atomic_load(&ask->given_up)) return err_set(e, ERR_CANCELLED, GIVEN_UP);
         if (!search_go_on(db, ask, until_ms, e)) return false;
@@ -374,7 +374,7 @@ struct bank_ask *bank_recall_start(struct store *store, struct loop *loop,
         store_run(store, loop, &ask->task, ask);
         return ask;
     }
-    ask->reading = (struct reader_task){
+    ask->reading = (struct long_reader_task){
         .step = search_step, .home = loop, .on_done = bank_ask_answer, .ctx = ask};
     store_ask(store, &ask->reading);
     return ask;

@@ -109,8 +109,10 @@ static void cancelling_on_read(const struct err *failed, void *ctx) {
 }
 
 void cancelling_read(struct store *store, struct loop *home, struct cancelling_list *list) {
-    list->task = (struct store_task){
-        .reads_only = true, .needs_tables = true, .fn = read_list, .on_done = cancelling_on_read};
+    list->task = (struct store_task){.reads_only = true,
+                                     .needs_tables = true,
+                                     .fn = read_list,
+                                     .on_done = cancelling_on_read};
     store_run(store, home, &list->task, list);
 }
 

@@ -20,7 +20,7 @@ const struct state checkpoint_states[CHECKPOINT_STATE_COUNT] = {
 
 struct checkpoint {
     struct database *db; /* the store's connection */
-    struct reader *reader;
+    struct long_reader *reader;
     int fold_at_pages;
     int last_pages;
     bool warned;
@@ -35,7 +35,7 @@ struct checkpoint {
     } shared;
 };
 
-struct checkpoint *checkpoint_new(struct database *db, struct reader *reader) {
+struct checkpoint *checkpoint_new(struct database *db, struct long_reader *reader) {
     struct checkpoint *checkpoint = MEM_NEW(struct checkpoint);
     checkpoint->db = db;
     checkpoint->reader = reader;
@@ -122,9 +122,9 @@ static void checkpoint_start(struct checkpoint *checkpoint) {
 
 /* Fold with no reader inside. */
 static int fold_alone(struct checkpoint *checkpoint, int how) {
-    reader_pause(checkpoint->reader, READER_LOOKS_AWAY);
+    long_reader_pause(checkpoint->reader, LONG_READER_LOOKS_AWAY);
     int result = sqlite3_wal_checkpoint_v2(checkpoint->db->handle, NULL, how, NULL, NULL);
-    reader_resume(checkpoint->reader, READER_LOOKS_AWAY);
+    long_reader_resume(checkpoint->reader, LONG_READER_LOOKS_AWAY);
     return result;
 }
 

@@ -13,7 +13,7 @@
 #define WEIR_STORE_CHECKPOINT_H
 
 #include "base/states.h"
-#include "store/reader.h"
+#include "store/long_reader.h"
 
 enum checkpoint_state {
     CHECKPOINT_RESTING,
@@ -30,7 +30,7 @@ struct checkpoint;
 /* For the database that the store's thread has open as `db` (kept). The reader (kept, may be
  * NULL) is paused while the log is folded to its end: its statements would keep that from being
  * possible. */
-struct checkpoint *checkpoint_new(struct database *db, struct reader *reader);
+struct checkpoint *checkpoint_new(struct database *db, struct long_reader *reader);
 
 /* Call at start, whose commit left `pages` in the log. A long log left by earlier processes is
  * folded at once, so that repeated crashes do not let it grow. */

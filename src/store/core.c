@@ -178,7 +178,7 @@ static bool copy_folder(const struct store_options *options, char folder[static 
 }
 
 bool core_open(struct core *core, const struct store_options *options,
-               struct session_filter *known, struct reader *reader, struct err *e) {
+               struct session_filter *known, struct long_reader *reader, struct err *e) {
     *core = (struct core){
         .durability = options->durability,
         .db = {.at_step = options->at_step, .ctx = options->ctx},

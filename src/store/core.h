@@ -25,7 +25,7 @@ struct core {
     struct answer answer;
     struct audit audit;
     struct checkpoint *checkpoint;
-    struct reader *reader; /* borrowed like `known`; NULL: none */
+    struct long_reader *reader; /* borrowed like `known`; NULL: none */
     struct prepared *begin, *commit, *learn;
     struct {
         bool shared;           /* the store has other processes: core_replica.h */
@@ -45,7 +45,8 @@ struct core {
 };
 
 MUST_CHECK bool core_open(struct core *core, const struct store_options *options,
-                          struct session_filter *known, struct reader *reader, struct err *e);
+                          struct session_filter *known, struct long_reader *reader,
+                          struct err *e);
 void core_close(struct core *core);
 
 /* Whether a sync has failed. Until core_reopen() nothing may be written, read or acknowledged:

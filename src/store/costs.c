@@ -68,7 +68,8 @@ struct costs_ask *costs_read_start(struct store *store, struct loop *loop, costs
     ask->entries = mem_zero(COSTS_ENTRIES_MAX, sizeof(*ask->entries));
     ask->done = done;
     ask->ctx = ctx;
-    ask->task = (struct store_task){.reads_only = true, .fn = run_read, .on_done = costs_on_read};
+    ask->task =
+        (struct store_task){.reads_only = true, .fn = run_read, .on_done = costs_on_read};
     store_run(store, loop, &ask->task, ask);
     return ask;
 }

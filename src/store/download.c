@@ -35,7 +35,8 @@ void download_forget(struct download_ask *ask) {
     ask->list = NULL;
 }
 
-static struct download_ask *store_download_ask_new(bool (*fn)(struct database *, void *, struct err *)) {
+static struct download_ask *store_download_ask_new(bool (*fn)(struct database *, void *,
+                                                              struct err *)) {
     struct download_ask *ask = MEM_NEW(struct download_ask);
     ask->task = (struct store_task){.fn = fn, .on_done = store_download_on_done};
     return ask;

@@ -92,7 +92,8 @@ static void fact_on_read(const struct err *failed, void *ctx) {
 }
 
 void fact_read(struct store *store, struct loop *home, struct fact_list *list) {
-    list->task = (struct store_task){.reads_only = true, .fn = read_facts, .on_done = fact_on_read};
+    list->task =
+        (struct store_task){.reads_only = true, .fn = read_facts, .on_done = fact_on_read};
     store_run(store, home, &list->task, list);
 }
 

@@ -42,7 +42,8 @@ static const char who[] =
     "SELECT name FROM lease JOIN replica ON replica.id = abs(lease.holder) WHERE key = ?1";
 
 static bool find_holder(struct database *db, struct lease_request *request, struct err *e) {
-    struct database_rows rows = database_ask(db, who, VALUES(sql_bytes(store_lease_key_of(request))), e);
+    struct database_rows rows =
+        database_ask(db, who, VALUES(sql_bytes(store_lease_key_of(request))), e);
     if (database_next(&rows, e))
         snprintf(request->holder, sizeof(request->holder), STR_FMT,
                  STR_ARG(database_bytes(rows.row, 0)));
@@ -52,8 +53,8 @@ static bool find_holder(struct database *db, struct lease_request *request, stru
 static bool take_lease(struct database *db, void *ctx, struct err *e) {
     struct lease_request *request = ctx;
     bool ok = database_run_with(db, take,
-                                VALUES(sql_bytes(store_lease_key_of(request)), sql_number(db->replica),
-                                       sql_number(request->recovers)),
+                                VALUES(sql_bytes(store_lease_key_of(request)),
+                                       sql_number(db->replica), sql_number(request->recovers)),
                                 e);
     if (ok) request->held = database_changes(db) == 1;
     request->holder[0] = '\0';

@@ -95,7 +95,8 @@ static void keep_texts(struct memory_ask *ask) {
 }
 
 static struct memory_ask *store_memory_ask_new(memory_done_fn *done, void *ctx,
-                                  bool (*fn)(struct database *, void *, struct err *)) {
+                                               bool (*fn)(struct database *, void *,
+                                                          struct err *)) {
     struct memory_ask *ask = MEM_NEW(struct memory_ask);
     ask->task = (struct store_task){.fn = fn, .on_done = store_memory_on_done};
     ask->done = done;

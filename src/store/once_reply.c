@@ -52,8 +52,9 @@ static bool remove_some(struct database *db, const struct once_claim *claim, str
                              " WHERE until_ms <= ?1 ORDER BY until_ms LIMIT ?2)",
                              VALUES(sql_number(claim->unix_ms), sql_number(ONCE_SWEPT_MAX)),
                              e) &&
-           database_run_with(db, "DELETE FROM once_reply WHERE key = ?1 AND until_ms <= ?2",
-                             VALUES(sql_bytes(once_reply_key_of(claim)), sql_number(claim->unix_ms)), e);
+           database_run_with(
+               db, "DELETE FROM once_reply WHERE key = ?1 AND until_ms <= ?2",
+               VALUES(sql_bytes(once_reply_key_of(claim)), sql_number(claim->unix_ms)), e);
 }
 
 /* What a reply weighs besides its bytes, so that rows and bytes fill the share of all alike. */
@@ -93,7 +94,8 @@ static bool remove_oldest(struct database *db, const struct once_claim *claim,
 }
 
 /* A claim that fills a share makes room there, as long as there is a reply to forget. */
-static bool once_reply_make_room(struct database *db, const struct once_claim *claim, struct err *e) {
+static bool once_reply_make_room(struct database *db, const struct once_claim *claim,
+                                 struct err *e) {
     for (;;) {
         enum share_of full = SHARE_COUNT;
         if (!share_look(db, &once_replies, &claim->owner, claim->unix_ms, &full, e))

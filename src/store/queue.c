@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "store/reader.h"
+#include "store/long_reader.h"
 #include "store/reply.h"
 
 #include <assert.h>
@@ -88,9 +88,9 @@ void store_run(struct store *store, struct loop *home, struct store_task *task, 
     queue_shut(store);
 }
 
-void store_ask(struct store *store, struct reader_task *task) {
+void store_ask(struct store *store, struct long_reader_task *task) {
     assert(store->magic == STORE_MAGIC && !store_is_server(store));
-    reader_ask(store->reader, task);
+    long_reader_ask(store->reader, task);
 }
 
 struct rest {

@@ -65,7 +65,8 @@ static void walk_runs(struct run_list_ask *ask, struct database_rows *list, stru
     size_t looked = 0;
     while (database_next(list, e)) {
         bool full = ask->page.count == ask->filter.limit || looked == RUN_LIST_LOOK_MAX;
-        if (full || (run_list_is_wanted(&ask->filter, list->row) && !take_run(ask, list->row))) return;
+        if (full || (run_list_is_wanted(&ask->filter, list->row) && !take_run(ask, list->row)))
+            return;
         ask->page.next = (uint64_t)database_number_of(list->row, ID);
         looked++;
     }

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "store/core_replica.h"
-#include "store/reader.h"
+#include "store/long_reader.h"
 #include "store/reply.h"
 #include "store/searches.h"
 
@@ -201,13 +201,13 @@ static void answer_doubted(struct work *work, const struct err *failed) {
 }
 
 static bool reopen(struct store *store, struct work *work) {
-    reader_pause(store->reader, READER_CLOSED);
+    long_reader_pause(store->reader, LONG_READER_CLOSED);
     bool ok = core_reopen(&store->core, &store->options, &work->stopped);
     if (ok)
         log_warning("store " STR_FMT ": opened again and sound; writing goes on",
                     STR_ARG(store->options.folder));
     if (!ok) log_often(LOG_ERROR, "a sync failed, and opening again: %s", work->stopped.text);
-    if (ok) reader_resume(store->reader, READER_CLOSED);
+    if (ok) long_reader_resume(store->reader, LONG_READER_CLOSED);
     work->reopen_ms =
         ok ? 0 : clock_mono_ms() + REOPEN_MS; /* a next failure is tried at once */
     return ok;
@@ -320,7 +320,7 @@ void serve_requests(struct store *store) {
         }
         if (!open) {
             refuse_all(&work, &work.stopped);
-            reader_refuse(store->reader, &work.stopped);
+            long_reader_refuse(store->reader, &work.stopped);
         }
         work.pause_ms = open ? tidy(store, &work, idle, &learned) : TROUBLE_MS;
         if (open && core_stopped(&store->core)) work.pause_ms = NO_SLEEP;

@@ -39,8 +39,9 @@ void sessions_forget(struct sessions_ask *ask) {
     if (ask) ask->done = NULL;
 }
 
-static struct sessions_ask *store_sessions_ask_new(struct str workspace, struct str user, struct str session,
-                                    sessions_done_fn *done, void *ctx) {
+static struct sessions_ask *store_sessions_ask_new(struct str workspace, struct str user,
+                                                   struct str session, sessions_done_fn *done,
+                                                   void *ctx) {
     struct sessions_ask *ask = MEM_NEW(struct sessions_ask);
     struct str *const texts[] = {&ask->workspace, &ask->user, &ask->session};
     ask->workspace = workspace;
@@ -81,7 +82,8 @@ static void walk_sessions(struct sessions_ask *ask, struct database_rows *list, 
     size_t looked = 0;
     while (database_next(list, e)) {
         bool full = ask->answer.count == ask->filter.limit || looked == SESSIONS_LOOK_MAX;
-        if (full || (store_sessions_is_wanted(ask, list->row) && !take_session(ask, list->row))) return;
+        if (full || (store_sessions_is_wanted(ask, list->row) && !take_session(ask, list->row)))
+            return;
         ask->answer.next = database_number_of(list->row, 0);
         looked++;
     }
@@ -108,7 +110,8 @@ struct sessions_ask *sessions_list_start(struct store *store, struct loop *loop,
                                          const struct sessions_filter *filter,
                                          sessions_done_fn *done, void *ctx) {
     assert(filter->limit > 0 && filter->limit <= SESSIONS_LIST_MAX);
-    struct sessions_ask *ask = store_sessions_ask_new(filter->workspace, filter->user, STR_EMPTY, done, ctx);
+    struct sessions_ask *ask =
+        store_sessions_ask_new(filter->workspace, filter->user, STR_EMPTY, done, ctx);
     ask->filter = *filter;
     ask->sessions = mem_zero(filter->limit, sizeof(*ask->sessions));
     ask->task.fn = run_list;

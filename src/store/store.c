@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "store/changes.h"
-#include "store/reader.h"
+#include "store/long_reader.h"
 #include "store/replica_watch.h"
 #include "store/searches.h"
 #include "store/store_inner.h"
@@ -81,13 +81,13 @@ static void *work(void *ctx) {
     if (ok) watch_others(store);
     loop_post(store->options.loop, &opening->mail, tell_opened, opening);
     if (!ok) {
-        reader_refuse(store->reader, &e);
+        long_reader_refuse(store->reader, &e);
         serve_refuse(store, &e);
         return NULL;
     }
-    reader_resume(store->reader, READER_CLOSED);
+    long_reader_resume(store->reader, LONG_READER_CLOSED);
     serve_requests(store);
-    reader_pause(store->reader, READER_CLOSED);
+    long_reader_pause(store->reader, LONG_READER_CLOSED);
     core_close(&store->core);
     return NULL;
 }
@@ -107,7 +107,7 @@ struct store *store_open(const struct store_options *options) {
     store->known = session_filter_new();
     char *path = mem_alloc(store->options.folder.len + sizeof("/weir.db"));
     sprintf(path, STR_FMT "/weir.db", STR_ARG(store->options.folder));
-    store->reader = reader_new(str_from(path));
+    store->reader = long_reader_new(str_from(path));
     free(path);
     if (options->postgres.len)
         store->searches = searches_new(options->postgres, options->schema,
@@ -140,7 +140,7 @@ void store_close(struct store *store) {
     searches_free(store->searches);
     replica_watch_stop(store->watch);
     changes_free(store->changes);
-    reader_free(store->reader);
+    long_reader_free(store->reader);
     if (store->opening) store->opening->store = NULL;
     pthread_cond_destroy(&store->shared.changed);
     pthread_mutex_destroy(&store->shared.lock);

@@ -38,7 +38,7 @@ struct store {
     _Atomic size_t insisting;      /* tasks that insist and are not answered yet */
     struct audit_limits audit;
     struct core core; /* used only by the thread */
-    struct reader *reader;
+    struct long_reader *reader;
     struct searches *searches; /* of a server; NULL: SQLite */
     uint64_t epoch;
     struct {

@@ -49,7 +49,7 @@ void upload_forget(struct upload_ask *ask) {
 }
 
 static struct upload_ask *upload_ask_new(int64_t now_ms,
-                                  bool (*fn)(struct database *, void *, struct err *)) {
+                                         bool (*fn)(struct database *, void *, struct err *)) {
     struct upload_ask *ask = MEM_NEW(struct upload_ask);
     ask->task = (struct store_task){.fn = fn, .on_done = upload_on_done};
     ask->now_ms = now_ms;

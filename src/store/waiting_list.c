@@ -328,8 +328,10 @@ struct waiting_list_ask *waiting_list_start(struct store *store, struct loop *lo
     ask->runs = mem_zero(filter->limit + 1, sizeof(*ask->runs));
     ask->done = done;
     ask->ctx = ctx;
-    ask->task = (struct store_task){
-        .reads_only = true, .needs_tables = true, .fn = list_runs, .on_done = waiting_list_on_listed};
+    ask->task = (struct store_task){.reads_only = true,
+                                    .needs_tables = true,
+                                    .fn = list_runs,
+                                    .on_done = waiting_list_on_listed};
     store_run(store, loop, &ask->task, ask);
     return ask;
 }

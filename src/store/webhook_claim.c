@@ -34,7 +34,7 @@ struct webhook_claim_ask {
 /* --- asking ------------------------------------------------------------------------------- */
 
 static struct webhook_claim_ask *webhook_claim_ask_new(struct store *store,
-                                         const struct webhook_claim_put *put) {
+                                                       const struct webhook_claim_put *put) {
     struct webhook_claim_ask *ask = MEM_NEW(struct webhook_claim_ask);
     ask->put = *put;
     struct str *const texts[] = {&ask->put.key, &ask->put.bytes, &ask->put.peers};
@@ -60,9 +60,9 @@ static void webhook_claim_on_answer(const struct err *failed, void *ctx) {
 }
 
 static struct webhook_claim_ask *ask_of(struct store *store, struct str key, uint64_t number) {
-    return webhook_claim_ask_new(store,
-                   &(struct webhook_claim_put){
-                       .key = key, .bytes = STR_EMPTY, .peers = STR_EMPTY, .number = number});
+    return webhook_claim_ask_new(
+        store, &(struct webhook_claim_put){
+                   .key = key, .bytes = STR_EMPTY, .peers = STR_EMPTY, .number = number});
 }
 
 static struct webhook_claim_ask *ask_run(struct store *store, struct loop *home,
@@ -149,8 +149,8 @@ static bool make_room_in(struct database *db, const struct crowd *crowd, bool re
 
 /* What goes for one crowd makes room in those around it, too: the smallest is first. A workspace
  * cannot have too many while all have fewer than it may. */
-static bool webhook_claim_make_room(struct database *db, const struct webhook_claim_ask *ask, bool removes,
-                      struct err *e) {
+static bool webhook_claim_make_room(struct database *db, const struct webhook_claim_ask *ask,
+                                    bool removes, struct err *e) {
     const struct webhook_claim_put *put = &ask->put;
     const struct run_keys keys = keys_of(put->run);
     size_t count = 0, all = 0;
@@ -202,19 +202,21 @@ static bool tell_holder(struct database *db, const struct webhook_claim_ask *ask
 
 static bool put_record(struct database *db, const struct webhook_claim_ask *ask,
                        enum kept_space space, struct sql_value bytes, struct err *e) {
-    return database_run_with(db, KEPT_PUT, VALUES(sql_number(space), webhook_claim_key_of(ask), bytes), e);
+    return database_run_with(db, KEPT_PUT,
+                             VALUES(sql_number(space), webhook_claim_key_of(ask), bytes), e);
 }
 
 static bool remove_record(struct database *db, const struct webhook_claim_ask *ask,
                           enum kept_space space, struct err *e) {
-    return database_run_with(db, KEPT_REMOVE, VALUES(sql_number(space), webhook_claim_key_of(ask)), e);
+    return database_run_with(db, KEPT_REMOVE,
+                             VALUES(sql_number(space), webhook_claim_key_of(ask)), e);
 }
 
 static bool webhook_claim_run_put(struct database *db, void *ctx, struct err *e) {
     const struct webhook_claim_ask *ask = ctx;
     bool known;
-    return is_known(db, ask, &known, e) && (known || webhook_claim_make_room(db, ask, true, e)) &&
-           tell_holder(db, ask, e) &&
+    return is_known(db, ask, &known, e) &&
+           (known || webhook_claim_make_room(db, ask, true, e)) && tell_holder(db, ask, e) &&
            put_record(db, ask, KEPT_WEBHOOK, sql_bytes(ask->put.bytes), e) &&
            put_record(db, ask, KEPT_WEBHOOK_CLAIM, token_of(ask), e) &&
            remove_record(db, ask, KEPT_WEBHOOK_SENT, e);
@@ -226,13 +228,15 @@ struct webhook_claim_ask *webhook_claim_put(struct store *store, struct loop *ho
     struct webhook_claim_ask *ask = webhook_claim_ask_new(store, put);
     ask->done = done;
     ask->ctx = ctx;
-    return ask_run(store, home, ask, &(struct store_task){.light = true, .fn = webhook_claim_run_put});
+    return ask_run(store, home, ask,
+                   &(struct store_task){.light = true, .fn = webhook_claim_run_put});
 }
 
 static bool run_room(struct database *db, void *ctx, struct err *e) {
     const struct webhook_claim_ask *ask = ctx;
     bool known;
-    return is_known(db, ask, &known, e) && (known || webhook_claim_make_room(db, ask, false, e));
+    return is_known(db, ask, &known, e) &&
+           (known || webhook_claim_make_room(db, ask, false, e));
 }
 
 struct webhook_claim_ask *webhook_claim_room(struct store *store, struct loop *home,
@@ -272,7 +276,8 @@ struct webhook_claim_ask *webhook_claim_remove(struct store *store, struct loop 
 
 static bool run_check(struct database *db, void *ctx, struct err *e) {
     struct webhook_claim_ask *ask = ctx;
-    return database_has(db, STANDS, VALUES(webhook_claim_key_of(ask), token_of(ask)), &ask->stands, e);
+    return database_has(db, STANDS, VALUES(webhook_claim_key_of(ask), token_of(ask)),
+                        &ask->stands, e);
 }
 
 struct webhook_claim_ask *webhook_claim_check(struct store *store, struct loop *home,
@@ -343,7 +348,8 @@ static uint64_t number_of(struct str token) {
     return str_to_u64(number, &ret) ? ret : 0;
 }
 
-static bool webhook_claim_take_row(struct webhook_claim_ask *ask, struct prepared *row, struct err *e) {
+static bool webhook_claim_take_row(struct webhook_claim_ask *ask, struct prepared *row,
+                                   struct err *e) {
     if (ask->count == ask->room) {
         ask->room = ask->room ? 2 * ask->room : CLAIMS_FIRST;
         ask->claims = mem_resize(ask->claims, ask->room * sizeof(*ask->claims));

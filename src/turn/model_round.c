@@ -93,7 +93,7 @@ static void guard(struct run *run, struct filter *filter, struct str text, appen
 }
 
 static void model_round_take_text(struct run *run, struct utf8_tail *tail, struct str bytes,
-                      struct filter *filter, append_fn *append) {
+                                  struct filter *filter, append_fn *append) {
     struct buf room;
     guard(run, filter, utf8_tail_take(tail, bytes, &room), append);
     buf_done(&room);
@@ -116,8 +116,8 @@ static void end_stops(struct run *run) {
     buf_init(&held, MODEL_STOP_MAX_BYTES);
     stop_sequences_end(&run->model_round.stops, &held);
     if (held.len)
-        model_round_take_text(run, &run->model_round.text_tail, buf_str(&held), text_filter(run),
-                  append_text);
+        model_round_take_text(run, &run->model_round.text_tail, buf_str(&held),
+                              text_filter(run), append_text);
     buf_done(&held);
 }
 
@@ -175,7 +175,8 @@ static void take_until_stop(struct run *run, struct str text) {
     struct str stop = STR_EMPTY;
     buf_init(&shown, MODEL_STOP_MAX_BYTES + text.len);
     bool stopped = stop_sequences_take(&run->model_round.stops, text, &shown, &stop);
-    model_round_take_text(run, &run->model_round.text_tail, buf_str(&shown), text_filter(run), append_text);
+    model_round_take_text(run, &run->model_round.text_tail, buf_str(&shown), text_filter(run),
+                          append_text);
     buf_done(&shown);
     if (stopped && !run->ending_begun) end_at_stop(run, stop);
 }
@@ -198,7 +199,8 @@ static void on_piece(const struct reply_event *event, void *ctx) {
     if (model_round->stops.count) {
         take_until_stop(run, event->text);
     } else {
-        model_round_take_text(run, &model_round->text_tail, event->text, text_filter(run), append_text);
+        model_round_take_text(run, &model_round->text_tail, event->text, text_filter(run),
+                              append_text);
     }
 }
 
@@ -229,8 +231,8 @@ static void on_thinking(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     if (!count_aside(run, event->text.len)) return;
     if (has_memory(run, event->text.len) && run_use_thinking(run, event->text.len))
-        model_round_take_text(run, &run->model_round.thinking_tail, event->text, thinking_filter(run),
-                  append_thinking);
+        model_round_take_text(run, &run->model_round.thinking_tail, event->text,
+                              thinking_filter(run), append_thinking);
 }
 
 /* --- calls, questions, usage -------------------------------------------------------------- */

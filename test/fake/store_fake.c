@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "store/changes.h"
-#include "store/reader.h"
+#include "store/long_reader.h"
 #include "store/schema.h"
 
 #include <assert.h>
@@ -464,7 +464,7 @@ void store_run(struct store *store, struct loop *home, struct store_task *task, 
 }
 
 static void tell_answered(void *ctx) {
-    struct reader_task *task = ctx;
+    struct long_reader_task *task = ctx;
     task->on_done(task->failed.code ? &task->failed : NULL, task->ctx);
 }
 
@@ -539,7 +539,7 @@ void fake_store_sql(struct store *store, const char *sql) {
 }
 
 /* At once, all steps of it. */
-void store_ask(struct store *store, struct reader_task *task) {
+void store_ask(struct store *store, struct long_reader_task *task) {
     bool more = true, ok = true;
     task->failed.code = ERR_NONE;
     open_tables(store);

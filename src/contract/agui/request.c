@@ -17,8 +17,8 @@ static const struct str keys[KEYS] = {
 static const char *const once[] = {"threadId", "runId",  "messages", "tools",
                                    "state",    "resume", NULL};
 
-static bool agui_request_take_text(struct request_reading *reading, struct json value, const char *name,
-                      struct str *ret) {
+static bool agui_request_take_text(struct request_reading *reading, struct json value,
+                                   const char *name, struct str *ret) {
     if (value.kind != JSON_STRING)
         return err_set(reading->e, ERR_INVALID_ARGUMENT, "%s must be a string, not %s", name,
                        json_kind_name(value.kind));
@@ -69,8 +69,8 @@ static bool take_resume(struct request_reading *reading, struct json list,
         return err_set(reading->e, ERR_INVALID_ARGUMENT,
                        "resume must be an array of one answer: a run asks one question at a "
                        "time");
-    if (!agui_request_take_text(reading, json_find(entry, STR("interruptId")), "resume[0].interruptId",
-                   &id) ||
+    if (!agui_request_take_text(reading, json_find(entry, STR("interruptId")),
+                                "resume[0].interruptId", &id) ||
         !take_payload(reading, entry, &ret->text))
         return false;
     take_question(id, ret);

@@ -38,7 +38,8 @@ struct converse {
     struct arena *arena;        /* of a request whose turn has not begun, or NULL */
     struct crawbl_converse_request *request; /* in the arena, or NULL as it is */
     struct workspace_agents_ask ask;
-    struct dormant_wake *crawbl_converse_wake;   /* brings back runs that may wait for this message */
+    struct dormant_wake
+        *crawbl_converse_wake;   /* brings back runs that may wait for this message */
     struct elsewhere *elsewhere; /* finds one that waits for it at another replica */
     bool looked_elsewhere;
     struct converse_shown shown; /* of the answer that is being sent */
@@ -265,8 +266,9 @@ static bool follow(struct converse *converse, struct journal *journal, uint64_t 
 }
 
 /* The message decides nothing, so its turn is the same question again (K29). */
-static bool crawbl_converse_ask_again(struct converse *converse, const struct pending_view *stays,
-                      struct arena *arena, struct err *e) {
+static bool crawbl_converse_ask_again(struct converse *converse,
+                                      const struct pending_view *stays, struct arena *arena,
+                                      struct err *e) {
     struct event event;
     bool asked = decision_ask_again(stays, arena, &event);
     struct converse_view view = view_for(converse, asked ? &event : NULL);
@@ -279,7 +281,8 @@ static bool crawbl_converse_ask_again(struct converse *converse, const struct pe
 static void crawbl_converse_on_awake(const struct err *failed, void *ctx);
 
 /* True: waiting runs are being brought back; the request is examined again afterwards. */
-static bool crawbl_converse_wake(struct converse *converse, const struct pending_answer *answer) {
+static bool crawbl_converse_wake(struct converse *converse,
+                                 const struct pending_answer *answer) {
     const struct dormant_filter filter = session_sleepers(answer);
     struct session_table *sessions = converse->instance->host->engine->sessions;
     converse->wake =
@@ -387,7 +390,8 @@ static void refuse_turn(struct converse *converse, const struct err *why) {
 static void converse_start(struct converse *converse) {
     struct err e;
     bool started = start_turn(converse, converse->request, &e);
-    if (converse->wake || converse->elsewhere) return; /* crawbl_converse_on_awake(), on_elsewhere() */
+    if (converse->wake || converse->elsewhere)
+        return; /* crawbl_converse_on_awake(), on_elsewhere() */
     drop_request(converse);
     if (started && converse->stream) return;
     drop_turn(converse);

@@ -99,13 +99,14 @@ static void agent_start_on_awake(const struct err *failed, void *ctx) {
 
 static void wake_runs(struct agent_call *agent_call, const struct pending_answer *answer) {
     const struct dormant_filter filter = session_sleepers(answer);
-    agent_call->wake =
-        dormant_wake_start(agent_call_directory(agent_call), &filter, DORMANT_WAKE_MAX,
-                           toolserver_call_loop(agent_call->call), agent_start_on_awake, agent_call);
+    agent_call->wake = dormant_wake_start(
+        agent_call_directory(agent_call), &filter, DORMANT_WAKE_MAX,
+        toolserver_call_loop(agent_call->call), agent_start_on_awake, agent_call);
     if (!agent_call->wake) agent_call_begin(agent_call); /* the runs woke up meanwhile */
 }
 
-static void agent_start_ask_again(struct agent_call *agent_call, const struct pending_view *view) {
+static void agent_start_ask_again(struct agent_call *agent_call,
+                                  const struct pending_view *view) {
     struct buf result;
     buf_init(&result, RESULT_MAX_BYTES);
     agent_call->run_id = view->run;

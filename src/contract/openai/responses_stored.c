@@ -183,7 +183,8 @@ static const struct guest_form stored_form = {
     .refuse = api_turn_refuse, .free = responding_free, .whole = &stored_wire};
 
 /* One that ended before is read as it ended. */
-static void responses_stored_on_cancel(enum cancel_run_answer answer, const struct err *failed, void *ctx) {
+static void responses_stored_on_cancel(enum cancel_run_answer answer, const struct err *failed,
+                                       void *ctx) {
     struct api_turn *turn = ctx;
     struct responding *own = responding_of(turn);
     turn->base.http.cancel = NULL;

@@ -78,8 +78,8 @@ static void write_session(struct json_writer *json, const struct stored_session 
     json_close(json);
 }
 
-static void weir_sessions_on_listed(const struct sessions_answer *answer, const struct err *failed,
-                      void *ctx) {
+static void weir_sessions_on_listed(const struct sessions_answer *answer,
+                                    const struct err *failed, void *ctx) {
     struct session_list *list = ctx;
     struct route_json reply;
     char cursor[CURSOR_BYTES];
@@ -107,8 +107,8 @@ static void list_start(struct route_call *call, struct api_instance *instance,
     *list = (struct session_list){.call = call, .filter = *filter};
     buf_keep_texts(&list->names, names, ARRAY_LEN(names));
     route_watch(call, &list_watch, list);
-    list->ask =
-        sessions_list_start(instance->store, instance->loop, &list->filter, weir_sessions_on_listed, list);
+    list->ask = sessions_list_start(instance->store, instance->loop, &list->filter,
+                                    weir_sessions_on_listed, list);
 }
 
 void api_list_sessions(struct route_call *call, void *ctx) {

@@ -1,5 +1,5 @@
 /* The reader's thread: questions in steps, pauses of the store's thread, and its end. */
-#include "store/reader.h"
+#include "store/long_reader.h"
 
 #include "fixture.h"
 #include "helper/assert_str.h"
@@ -11,7 +11,7 @@
 #define STEPS 5
 
 struct question {
-    struct reader_task task;
+    struct long_reader_task task;
     struct fixture *f;
     char letter;
     int steps;
@@ -58,19 +58,19 @@ static struct question question_of(struct fixture *f, char letter) {
         .task = {.step = step, .home = f->loop, .on_done = on_done}, .f = f, .letter = letter};
 }
 
-static void ask(struct reader *reader, struct question *question) {
+static void ask(struct long_reader *reader, struct question *question) {
     question->task.ctx = question;
-    reader_ask(reader, &question->task);
+    long_reader_ask(reader, &question->task);
 }
 
 static void wait_for(struct question *question) {
     while (!question->answered) loop_run(question->f->loop);
 }
 
-static struct reader *reader_of(const struct fixture *f) {
+static struct long_reader *reader_of(const struct fixture *f) {
     char path[128];
     snprintf(path, sizeof(path), "%s/weir.db", f->folder);
-    return reader_new(str_from(path));
+    return long_reader_new(str_from(path));
 }
 
 static int setup(void **state) {
@@ -90,32 +90,32 @@ static int teardown(void **state) {
 
 static void questions_take_turns(void **state) {
     struct fixture *f = *state;
-    struct reader *reader = reader_of(f);
+    struct long_reader *reader = reader_of(f);
     struct question a = question_of(f, 'a'), b = question_of(f, 'b');
     ask(reader, &a);
     ask(reader, &b);
     assert_int_equal(atomic_load(&seen.steps), 0); /* it is closed until it is resumed */
-    reader_resume(reader, READER_CLOSED);
+    long_reader_resume(reader, LONG_READER_CLOSED);
     wait_for(&a);
     wait_for(&b);
     assert_string_equal(seen.order, "ababababab");
     assert_int_equal(a.code, ERR_NONE);
-    reader_free(reader);
+    long_reader_free(reader);
 }
 
 static void a_question_that_fails_says_why_and_the_next_is_answered(void **state) {
     struct fixture *f = *state;
-    struct reader *reader = reader_of(f);
+    struct long_reader *reader = reader_of(f);
     struct question a = question_of(f, 'a'), b = question_of(f, 'b');
     a.fails = true;
-    reader_resume(reader, READER_CLOSED);
+    long_reader_resume(reader, LONG_READER_CLOSED);
     ask(reader, &a);
     wait_for(&a);
     ask(reader, &b);
     wait_for(&b);
     assert_int_equal(a.code, ERR_NOT_FOUND);
     assert_int_equal(b.code, ERR_NONE);
-    reader_free(reader);
+    long_reader_free(reader);
 }
 
 static void *let_go(void *ctx) {
@@ -127,60 +127,61 @@ static void *let_go(void *ctx) {
 
 static void a_pause_waits_for_the_step_and_holds_the_next(void **state) {
     struct fixture *f = *state;
-    struct reader *reader = reader_of(f);
-    for (int how = 0; how < READER_PAUSES; how++) {
+    struct long_reader *reader = reader_of(f);
+    for (int how = 0; how < LONG_READER_PAUSES; how++) {
         struct question a = question_of(f, 'a');
         pthread_t thread;
-        reader_resume(reader, READER_CLOSED);
+        long_reader_resume(reader, LONG_READER_CLOSED);
         atomic_store(&seen.blocks, true);
         ask(reader, &a);
         while (!atomic_load(&seen.inside)) sched_yield();
         assert_int_equal(pthread_create(&thread, NULL, let_go, NULL), 0);
-        reader_pause(reader, (enum reader_pause)how);
+        long_reader_pause(reader, (enum long_reader_pause)how);
         int steps = atomic_load(&seen.steps);
         assert_int_equal(atomic_load(&seen.inside), 0);
         pthread_join(thread, NULL);
         for (int i = 0; i < 1000; i++) sched_yield();
         assert_int_equal(atomic_load(&seen.steps), steps);
         /* Resuming from the other pause changes nothing. */
-        reader_resume(reader, how == READER_CLOSED ? READER_LOOKS_AWAY : READER_CLOSED);
+        long_reader_resume(reader, how == LONG_READER_CLOSED ? LONG_READER_LOOKS_AWAY
+                                                             : LONG_READER_CLOSED);
         for (int i = 0; i < 1000; i++) sched_yield();
         assert_int_equal(atomic_load(&seen.steps), steps);
-        reader_resume(reader, (enum reader_pause)how);
+        long_reader_resume(reader, (enum long_reader_pause)how);
         wait_for(&a);
         assert_int_equal(a.steps, STEPS);
     }
-    reader_free(reader);
+    long_reader_free(reader);
 }
 
 static void what_cannot_be_read_is_refused_until_it_can(void **state) {
     struct fixture *f = *state;
-    struct reader *reader = reader_of(f);
+    struct long_reader *reader = reader_of(f);
     struct question a = question_of(f, 'a'), b = question_of(f, 'b'), c = question_of(f, 'c');
     struct err why;
     err_set(&why, ERR_UNAVAILABLE, "the disk is broken");
     ask(reader, &a);
-    reader_refuse(reader, &why);
+    long_reader_refuse(reader, &why);
     ask(reader, &b);
     wait_for(&a);
     wait_for(&b);
     assert_int_equal(a.code, ERR_UNAVAILABLE);
     assert_int_equal(b.code, ERR_UNAVAILABLE);
-    reader_resume(reader, READER_CLOSED);
+    long_reader_resume(reader, LONG_READER_CLOSED);
     ask(reader, &c);
     wait_for(&c);
     assert_int_equal(c.code, ERR_NONE);
     assert_int_equal(atomic_load(&seen.steps), STEPS);
-    reader_free(reader);
+    long_reader_free(reader);
 }
 
 static void what_is_left_at_the_end_is_answered(void **state) {
     struct fixture *f = *state;
-    struct reader *reader = reader_of(f);
+    struct long_reader *reader = reader_of(f);
     struct question a = question_of(f, 'a'), b = question_of(f, 'b');
     ask(reader, &a);
     ask(reader, &b);
-    reader_free(reader);
+    long_reader_free(reader);
     wait_for(&a);
     wait_for(&b);
     assert_int_equal(a.code, ERR_UNAVAILABLE);

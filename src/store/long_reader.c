@@ -1,4 +1,4 @@
-#include "store/reader.h"
+#include "store/long_reader.h"
 
 #include "base/mem.h"
 #include "store/bank_inner.h"
@@ -10,7 +10,7 @@
 
 #define IDLE_S 2 /* the connection is closed after this long without a question */
 
-struct reader {
+struct long_reader {
     char *path;
     struct database db; /* the thread's; open if `connected` */
     bool connected;
@@ -18,20 +18,20 @@ struct reader {
     struct {
         pthread_mutex_t lock;
         pthread_cond_t changed;
-        struct reader_task *first, **last;
+        struct long_reader_task *first, **last;
         struct err refused; /* code ERR_NONE: nothing is */
         bool started, steps, ending;
-        bool away[READER_PAUSES];
+        bool away[LONG_READER_PAUSES];
     } shared;
 };
 
-struct reader *reader_new(struct str path) {
-    struct reader *reader = MEM_NEW(struct reader);
+struct long_reader *long_reader_new(struct str path) {
+    struct long_reader *reader = MEM_NEW(struct long_reader);
     pthread_condattr_t monotonic;
     reader->path = str_dup(path);
     reader->shared.last = &reader->shared.first;
     reader->shared.refused.code = ERR_NONE;
-    reader->shared.away[READER_CLOSED] = true;
+    reader->shared.away[LONG_READER_CLOSED] = true;
     pthread_mutex_init(&reader->shared.lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -43,17 +43,17 @@ struct reader *reader_new(struct str path) {
 /* --- answers ------------------------------------------------------------------------------ */
 
 static void tell_done(void *ctx) {
-    struct reader_task *task = ctx;
+    struct long_reader_task *task = ctx;
     task->on_done(task->failed.code ? &task->failed : NULL, task->ctx);
 }
 
-static void answer(struct reader_task *task) {
+static void answer(struct long_reader_task *task) {
     loop_post(task->home, &task->mail, tell_done, task);
 }
 
 /* With the lock. */
-static void refuse_queue(struct reader *reader, const struct err *why) {
-    for (struct reader_task *task = reader->shared.first, *next; task; task = next) {
+static void refuse_queue(struct long_reader *reader, const struct err *why) {
+    for (struct long_reader_task *task = reader->shared.first, *next; task; task = next) {
         next = task->next;
         task->failed = *why;
         answer(task);
@@ -63,7 +63,7 @@ static void refuse_queue(struct reader *reader, const struct err *why) {
 }
 
 /* With the lock. */
-static void append(struct reader *reader, struct reader_task *task) {
+static void append(struct long_reader *reader, struct long_reader_task *task) {
     task->next = NULL;
     *reader->shared.last = task;
     reader->shared.last = &task->next;
@@ -71,12 +71,12 @@ static void append(struct reader *reader, struct reader_task *task) {
 
 /* --- the thread --------------------------------------------------------------------------- */
 
-static void disconnect(struct reader *reader) {
+static void disconnect(struct long_reader *reader) {
     if (reader->connected) database_close(&reader->db);
     reader->connected = false;
 }
 
-static bool connect_to(struct reader *reader, struct err *e) {
+static bool connect_to(struct long_reader *reader, struct err *e) {
     if (reader->connected) return true;
     reader->db = (struct database){0};
     reader->connected = true;
@@ -87,7 +87,7 @@ static bool connect_to(struct reader *reader, struct err *e) {
 }
 
 /* Without the lock. Returns whether there is more to do. */
-static bool take_step(struct reader *reader, struct reader_task *task) {
+static bool take_step(struct long_reader *reader, struct long_reader_task *task) {
     struct err e;
     bool more = false;
     if (!connect_to(reader, &e) || !task->step(&reader->db, task->ctx, &more, &e)) {
@@ -97,12 +97,13 @@ static bool take_step(struct reader *reader, struct reader_task *task) {
     return more;
 }
 
-static bool is_away(const struct reader *reader) {
-    return reader->shared.away[READER_LOOKS_AWAY] || reader->shared.away[READER_CLOSED];
+static bool is_away(const struct long_reader *reader) {
+    return reader->shared.away[LONG_READER_LOOKS_AWAY] ||
+           reader->shared.away[LONG_READER_CLOSED];
 }
 
 /* With the lock: sleep until there is a question, or something else to do. */
-static void rest(struct reader *reader) {
+static void rest(struct long_reader *reader) {
     struct timespec until;
     if (reader->connected && !reader->shared.first) {
         clock_gettime(CLOCK_MONOTONIC, &until);
@@ -116,8 +117,8 @@ static void rest(struct reader *reader) {
 }
 
 /* With the lock, which is let go meanwhile. */
-static void serve_one(struct reader *reader) {
-    struct reader_task *task = reader->shared.first;
+static void serve_one(struct long_reader *reader) {
+    struct long_reader_task *task = reader->shared.first;
     reader->shared.first = task->next;
     if (!reader->shared.first) reader->shared.last = &reader->shared.first;
     reader->shared.steps = true;
@@ -134,10 +135,10 @@ static void serve_one(struct reader *reader) {
 }
 
 static void *reader_thread(void *ctx) {
-    struct reader *reader = ctx;
+    struct long_reader *reader = ctx;
     pthread_mutex_lock(&reader->shared.lock);
     while (!reader->shared.ending) {
-        if (reader->shared.away[READER_CLOSED] && reader->connected) {
+        if (reader->shared.away[LONG_READER_CLOSED] && reader->connected) {
             disconnect(reader);
             pthread_cond_broadcast(&reader->shared.changed);
         } else if (reader->shared.first && !is_away(reader)) {
@@ -151,7 +152,7 @@ static void *reader_thread(void *ctx) {
     return NULL;
 }
 
-void reader_free(struct reader *reader) {
+void long_reader_free(struct long_reader *reader) {
     struct err why;
     if (!reader) return;
     pthread_mutex_lock(&reader->shared.lock);
@@ -170,7 +171,7 @@ void reader_free(struct reader *reader) {
 
 /* --- from other threads ------------------------------------------------------------------- */
 
-static void reader_start(struct reader *reader) {
+static void reader_start(struct long_reader *reader) {
     if (reader->shared.started) return;
     int failed = pthread_create(&reader->thread, NULL, reader_thread, reader);
     assert(!failed);
@@ -178,7 +179,7 @@ static void reader_start(struct reader *reader) {
     reader->shared.started = true;
 }
 
-void reader_ask(struct reader *reader, struct reader_task *task) {
+void long_reader_ask(struct long_reader *reader, struct long_reader_task *task) {
     assert(task->home && task->step && task->on_done);
     task->failed.code = ERR_NONE;
     pthread_mutex_lock(&reader->shared.lock);
@@ -194,26 +195,26 @@ void reader_ask(struct reader *reader, struct reader_task *task) {
     pthread_mutex_unlock(&reader->shared.lock);
 }
 
-void reader_pause(struct reader *reader, enum reader_pause how) {
+void long_reader_pause(struct long_reader *reader, enum long_reader_pause how) {
     if (!reader) return;
     pthread_mutex_lock(&reader->shared.lock);
     reader->shared.away[how] = true;
     pthread_cond_broadcast(&reader->shared.changed);
-    while (reader->shared.steps || (how == READER_CLOSED && reader->connected))
+    while (reader->shared.steps || (how == LONG_READER_CLOSED && reader->connected))
         pthread_cond_wait(&reader->shared.changed, &reader->shared.lock);
     pthread_mutex_unlock(&reader->shared.lock);
 }
 
-void reader_resume(struct reader *reader, enum reader_pause how) {
+void long_reader_resume(struct long_reader *reader, enum long_reader_pause how) {
     if (!reader) return;
     pthread_mutex_lock(&reader->shared.lock);
     reader->shared.away[how] = false;
-    if (how == READER_CLOSED) reader->shared.refused.code = ERR_NONE;
+    if (how == LONG_READER_CLOSED) reader->shared.refused.code = ERR_NONE;
     pthread_cond_broadcast(&reader->shared.changed);
     pthread_mutex_unlock(&reader->shared.lock);
 }
 
-void reader_refuse(struct reader *reader, const struct err *why) {
+void long_reader_refuse(struct long_reader *reader, const struct err *why) {
     pthread_mutex_lock(&reader->shared.lock);
     reader->shared.refused = *why;
     refuse_queue(reader, why);
