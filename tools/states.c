@@ -3,6 +3,7 @@
  * `make docs` writes what this prints to docs/states.md. A machine is one row below; its
  * states, their names and their moves are asked of the module that owns them.
  */
+#include "contract/nimi/account/states.h"
 #include "agent/converse_turn.h"
 #include "agent/process.h"
 #include "budget/ledger.h"
@@ -13,6 +14,8 @@
 #include "client/link.h"
 #include "client/websocket_call.h"
 #include "contract/a2a/push.h"
+#include "contract/nimi/agent/life.h"
+#include "contract/nimi/job/workflow_graph.h"
 #include "contract/nimi/lifecycle.h"
 #include "contract/nimi/log_subscription.h"
 #include "contract/nimi/memory/embedder.h"
@@ -20,7 +23,9 @@
 #include "contract/nimi/shared_once.h"
 #include "contract/nimi/shared_slot.h"
 #include "contract/nimi/transfer/state.h"
+#include "contract/nimi/upload/receive.h"
 #include "daemon/daemon_inner.h"
+#include "exporter/exporter.h"
 #include "job/run_job.h"
 #include "library/inner.h"
 #include "loop/slots.h"
@@ -40,15 +45,21 @@
 #include "record/record.h"
 #include "route/answer.h"
 #include "rpc/call.h"
+#include "rpc/intake.h"
 #include "server/conn.h"
+#include "server/http1_step.h"
+#include "server/server.h"
 #include "session/posted_answer.h"
 #include "session/shared_place.h"
 #include "sidecar/programs.h"
 #include "sidecar/relay.h"
 #include "socketio/inner.h"
+#include "store/bank_search.h"
+#include "store/checkpoint.h"
 #include "stream/close.h"
 #include "stream/share.h"
 #include "toolserver/call.h"
+#include "topic/topic.h"
 #include "turn/admission.h"
 #include "turn/answer_box.h"
 #include "turn/calls.h"
@@ -108,12 +119,20 @@ static const struct machine {
      PUSH_STATE_COUNT, push_states},
     {"A subscription to a log", "src/contract/nimi/log_subscription.c", "Where a subscriber of memory or agents gets its events.",
      LOG_SUBSCRIPTION_STATE_COUNT, log_subscription_states},
+    {"A reader of a topic", "src/topic/view.c", "What one of a topic's many subscribers waits for.",
+     TOPIC_READER_STATE_COUNT, topic_reader_states},
     {"A gRPC call",      "src/rpc/call.c",     "From the headers to the last byte.",
      CALL_STATE_COUNT,   call_states},
+    {"The requests of a gRPC call", "src/rpc/intake.c", "Messages are handed to the method one at a time.",
+     INTAKE_STATE_COUNT, intake_states},
     {"An HTTP answer",   "src/route/answer.c", "From the request line to the end of the body.",
      ANSWER_STATE_COUNT, answer_states},
     {"A connection",      "src/server/conn.c",  "From the first byte to the last, in any protocol.",
      CONN_STATE_COUNT,   conn_states},
+    {"A connection of HTTP/1.1", "src/server/http1.c", "What it reads or waits for.",
+     HTTP1_STEP_COUNT, http1_steps},
+    {"The server", "src/server/server.c", "From its first listener to the end of its last connection.",
+     SERVER_PHASE_COUNT, server_phases},
     {"A Socket.IO session", "src/socketio/peer.c", "What carries it: long polling, a WebSocket, or first one and then the other.",
      PEER_STATE_COUNT, peer_states},
     {"A socket of a namespace", "src/socketio/socket.c", "A client in one namespace, from CONNECT on.",
@@ -177,18 +196,46 @@ static const struct machine {
      REALTIME_STATE_COUNT, realtime_states},
     {"A download of a model", "src/contract/nimi/transfer/state.c", "By a local model server, across restarts.",
      DOWNLOAD_STATE_COUNT, download_states},
+    {"An upload", "src/contract/nimi/upload/receive.c", "From its first chunk to its row in the store.",
+     RECEIVE_STATE_COUNT, receive_states},
+    {"A node of a workflow", "src/contract/nimi/job/workflow_graph.c", "One step of a job that is a graph.",
+     NODE_STATE_COUNT, node_states},
+    {"An account", "src/contract/nimi/account/states.c", "Who is logged in to the runtime.",
+     ACCOUNT_STATE_COUNT, account_states},
+    {"A binding of an account", "src/contract/nimi/account/states.c", "What an app may do with the account.",
+     BINDING_STATE_COUNT, binding_states},
+    {"The status of an agent", "src/contract/nimi/agent/life.c", "By the numbers of nimi.runtime.v1; the other states of the protocol are never reached.",
+     LIFE_STATUS_COUNT, life_statuses},
+    {"The execution of an agent", "src/contract/nimi/agent/life.c", "Suspended while the agent is terminated.",
+     LIFE_EXECUTION_COUNT, life_executions},
     {"A call of a tool server", "src/toolserver/call.c", "One tools/call of an MCP client, from its request to its answer.",
      TOOLSERVER_CALL_STATE_COUNT, toolserver_call_states},
     {"A connection to PostgreSQL", "src/postgres/postgres.c", "Made again whenever it breaks.",
      POSTGRES_STATE_COUNT, postgres_states},
+    {"The write-ahead log", "src/store/checkpoint.c", "How it is folded into the database while commits go on.",
+     CHECKPOINT_STATE_COUNT, checkpoint_states},
+    {"A search of a memory bank", "src/store/bank_search.c", "In steps, so that the store's other readers have their turn.",
+     BANK_SEARCH_PHASE_COUNT, bank_search_phases},
+    {"The export of traces", "src/exporter/exporter.c", "One request at a time, repeated after a failure.",
+     EXPORTER_STATE_COUNT, exporter_states},
     {"A request to PostgreSQL", "src/postgres/postgres.c", "Statements that take effect together.",
      POSTGRES_REQUEST_STATE_COUNT, postgres_request_states},
 };
 /* clang-format on */
 
-/* Where a protocol's numbers begin with 1, there is no state 0. */
+/* Where a protocol's numbers begin with 1, state 0 has no moves. */
 static unsigned first_of(const struct machine *machine) {
-    return machine->table[0].name ? 0 : 1;
+    return machine->table[0].may_become ? 0 : 1;
+}
+
+/* An account is not known before the store was read; its numbers begin with another state. */
+static unsigned start_of(const struct machine *machine) {
+    return machine->table == account_states ? ACCOUNT_UNAVAILABLE : first_of(machine);
+}
+
+/* A protocol may have states that are never reached here. */
+static bool is_drawn(const struct machine *machine, unsigned state) {
+    return machine->table[state].name != NULL;
 }
 
 static bool is_last(const struct machine *machine, unsigned state) {
@@ -202,23 +249,25 @@ static void draw(const struct machine *machine) {
     printf("\n## %s\n\n%s The table is in `%s`.\n\n", machine->title, machine->about,
            machine->file);
     printf("```mermaid\nstateDiagram-v2\n    [*] --> " STR_FMT "\n",
-           STR_ARG(states_name(machine->table, first_of(machine))));
+           STR_ARG(states_name(machine->table, start_of(machine))));
     for (unsigned state = first_of(machine); state < machine->count; state++) {
+        if (!is_drawn(machine, state)) continue;
         struct str from = states_name(machine->table, state);
         for (unsigned next = first_of(machine); next < machine->count; next++) {
+            if (!states_allow(machine->table, state, next)) continue;
             struct str to = states_name(machine->table, next);
-            if (states_allow(machine->table, state, next))
-                printf("    " STR_FMT " --> " STR_FMT "\n", STR_ARG(from), STR_ARG(to));
+            printf("    " STR_FMT " --> " STR_FMT "\n", STR_ARG(from), STR_ARG(to));
         }
         if (is_last(machine, state)) printf("    " STR_FMT " --> [*]\n", STR_ARG(from));
     }
     printf("```\n\n| from | may become |\n|---|---|\n");
     for (unsigned state = first_of(machine); state < machine->count; state++) {
+        if (!is_drawn(machine, state)) continue;
         struct str from = states_name(machine->table, state);
         printf("| " STR_FMT " |", STR_ARG(from));
         for (unsigned next = first_of(machine); next < machine->count; next++) {
-            struct str to = states_name(machine->table, next);
-            if (states_allow(machine->table, state, next)) printf(" " STR_FMT, STR_ARG(to));
+            if (!states_allow(machine->table, state, next)) continue;
+            printf(" " STR_FMT, STR_ARG(states_name(machine->table, next)));
         }
         printf("%s |\n", is_last(machine, state) ? " (nothing: it is over)" : "");
     }
