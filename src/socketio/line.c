@@ -45,20 +45,20 @@ static struct line *line_new(struct peer *peer, enum line_kind kind, struct loop
     return line;
 }
 
-/* --- errands: calls between the two loops -------------------------------------------------- */
+/* --- mail: calls between the two loops -------------------------------------------------- */
 
-enum errand_kind {
-    ERRAND_ATTACH,
-    ERRAND_HEAR,
-    ERRAND_LOSE,
-    ERRAND_ANSWER,
-    ERRAND_SEND,
-    ERRAND_CLOSE,
+enum line_mail_kind {
+    LINE_MAIL_ATTACH,
+    LINE_MAIL_HEAR,
+    LINE_MAIL_LOSE,
+    LINE_MAIL_ANSWER,
+    LINE_MAIL_SEND,
+    LINE_MAIL_CLOSE,
 };
 
-struct errand {
+struct line_mail {
     struct mail mail;
-    enum errand_kind kind;
+    enum line_mail_kind kind;
     struct line *line;     /* one reference */
     struct parcel *parcel; /* one reference, or NULL */
     struct str text;       /* borrowed during a direct call */
@@ -69,67 +69,70 @@ struct errand {
 static void answer_call(struct line *line, int status, struct str text);
 static void close_socket(struct line *line, unsigned code, struct str reason);
 
-static void run(const struct errand *errand) {
-    struct line *line = errand->line;
-    switch (errand->kind) {
-    case ERRAND_ATTACH: peer_attach(line->peer, line, errand->text); break;
-    case ERRAND_HEAR: peer_hear(line->peer, line, errand->text); break;
-    case ERRAND_LOSE: peer_lose(line->peer, line, errand->number != 0); break;
-    case ERRAND_ANSWER: answer_call(line, errand->number, errand->text); break;
-    case ERRAND_SEND:
-        if (line->socket) route_socket_send_frame(line->socket, parcel_frame(errand->parcel));
+static void run(const struct line_mail *sent) {
+    struct line *line = sent->line;
+    switch (sent->kind) {
+    case LINE_MAIL_ATTACH: peer_attach(line->peer, line, sent->text); break;
+    case LINE_MAIL_HEAR: peer_hear(line->peer, line, sent->text); break;
+    case LINE_MAIL_LOSE: peer_lose(line->peer, line, sent->number != 0); break;
+    case LINE_MAIL_ANSWER: answer_call(line, sent->number, sent->text); break;
+    case LINE_MAIL_SEND:
+        if (line->socket) route_socket_send_frame(line->socket, parcel_frame(sent->parcel));
         break;
-    case ERRAND_CLOSE: close_socket(line, (unsigned)errand->number, errand->text); break;
+    case LINE_MAIL_CLOSE: close_socket(line, (unsigned)sent->number, sent->text); break;
     }
 }
 
-static void on_errand(void *ctx) {
-    struct errand *errand = ctx;
-    run(errand);
-    if (errand->kind == ERRAND_HEAR)
-        atomic_fetch_sub_explicit(&errand->line->under_way_bytes, errand->text.len,
+static void line_mail_on_arrived(void *ctx) {
+    struct line_mail *sent = ctx;
+    run(sent);
+    if (sent->kind == LINE_MAIL_HEAR)
+        atomic_fetch_sub_explicit(&sent->line->under_way_bytes, sent->text.len,
                                   memory_order_relaxed);
-    line_unref(errand->line);
-    parcel_unref(errand->parcel);
-    text_done(&errand->copy);
-    free(errand);
+    line_unref(sent->line);
+    parcel_unref(sent->parcel);
+    text_done(&sent->copy);
+    free(sent);
 }
 
 /* Run it on the loop that it is for: now when both sides share one. */
-static void send_on(struct errand errand, struct loop *loop) {
-    if (errand.line->loop == peer_loop(errand.line->peer)) {
-        run(&errand);
+static void line_mail_send(struct line_mail sent, struct loop *loop) {
+    if (sent.line->loop == peer_loop(sent.line->peer)) {
+        run(&sent);
         return;
     }
-    struct errand *mailed = mem_alloc(sizeof(*mailed));
-    *mailed = errand;
+    struct line_mail *mailed = mem_alloc(sizeof(*mailed));
+    *mailed = sent;
     line_ref(mailed->line);
     if (mailed->parcel) parcel_ref(mailed->parcel);
-    mailed->copy = text_copy(errand.text);
+    mailed->copy = text_copy(sent.text);
     mailed->text = text_str(mailed->copy);
-    if (mailed->kind == ERRAND_HEAR)
+    if (mailed->kind == LINE_MAIL_HEAR)
         atomic_fetch_add_explicit(&mailed->line->under_way_bytes, mailed->text.len,
                                   memory_order_relaxed);
-    loop_post(loop, &mailed->mail, on_errand, mailed);
+    loop_post(loop, &mailed->mail, line_mail_on_arrived, mailed);
 }
 
-static void to_peer(enum errand_kind kind, struct line *line, struct str text, int number) {
-    send_on((struct errand){.kind = kind, .line = line, .text = text, .number = number},
-            peer_loop(line->peer));
+static void to_peer(enum line_mail_kind kind, struct line *line, struct str text, int number) {
+    line_mail_send(
+        (struct line_mail){.kind = kind, .line = line, .text = text, .number = number},
+        peer_loop(line->peer));
 }
 
-static void to_line(enum errand_kind kind, struct line *line, struct str text, int number) {
-    send_on((struct errand){.kind = kind, .line = line, .text = text, .number = number},
-            line->loop);
+static void to_line(enum line_mail_kind kind, struct line *line, struct str text, int number) {
+    line_mail_send(
+        (struct line_mail){.kind = kind, .line = line, .text = text, .number = number},
+        line->loop);
 }
 
 void line_answer(struct line *line, int status, struct str text) {
-    to_line(ERRAND_ANSWER, line, text, status);
+    to_line(LINE_MAIL_ANSWER, line, text, status);
 }
 
 void line_send(struct line *line, struct parcel *parcel) {
-    send_on(
-        (struct errand){.kind = ERRAND_SEND, .line = line, .parcel = parcel, .text = STR_EMPTY},
+    line_mail_send(
+        (struct line_mail){
+            .kind = LINE_MAIL_SEND, .line = line, .parcel = parcel, .text = STR_EMPTY},
         line->loop);
 }
 
@@ -139,7 +142,7 @@ size_t line_queued(const struct line *line) {
 }
 
 void line_close(struct line *line, unsigned code, struct str reason) {
-    to_line(ERRAND_CLOSE, line, reason, (int)code);
+    to_line(LINE_MAIL_CLOSE, line, reason, (int)code);
 }
 
 /* --- long polling -------------------------------------------------------------------------- */
@@ -160,7 +163,7 @@ static void poll_over(void *ctx) {
     struct line *line = ctx;
     bool left = line->call != NULL;
     line->call = NULL;
-    if (left) to_peer(ERRAND_LOSE, line, STR_EMPTY, false);
+    if (left) to_peer(LINE_MAIL_LOSE, line, STR_EMPTY, false);
     line_unref(line);
 }
 
@@ -169,7 +172,7 @@ static void poll_stopping(void *ctx) {
     const char close = ENGINEIO_CLOSE;
     if (line->kind != LINE_GET || !line->call) return;
     answer_call(line, 200, str_of(&close, 1));
-    to_peer(ERRAND_LOSE, line, STR_EMPTY, false);
+    to_peer(LINE_MAIL_LOSE, line, STR_EMPTY, false);
 }
 
 static const struct route_watch poll_watch = {
@@ -179,7 +182,7 @@ void line_poll(struct peer *peer, struct route_call *call, enum line_kind kind) 
     struct line *line = line_new(peer, kind, route_loop(call));
     line->call = call;
     route_watch(call, &poll_watch, line);
-    to_peer(ERRAND_ATTACH, line, lent_read(route_body(call)), 0);
+    to_peer(LINE_MAIL_ATTACH, line, lent_read(route_body(call)), 0);
 }
 
 /* --- WebSocket ----------------------------------------------------------------------------- */
@@ -197,7 +200,7 @@ static void line_on_message(struct route_socket *socket, enum websocket_kind kin
     else if (atomic_load(&line->under_way_bytes) > UNDER_WAY_MAX_BYTES)
         route_socket_close(socket, WEBSOCKET_POLICY, STR("messages come too fast"));
     else
-        to_peer(ERRAND_HEAR, line, data, 0);
+        to_peer(LINE_MAIL_HEAR, line, data, 0);
 }
 
 static void line_on_closed(unsigned code, void *ctx) {
@@ -205,7 +208,7 @@ static void line_on_closed(unsigned code, void *ctx) {
     bool lagged = line->socket && route_socket_lagged(line->socket);
     (void)code;
     line->socket = NULL;
-    to_peer(ERRAND_LOSE, line, STR_EMPTY, lagged);
+    to_peer(LINE_MAIL_LOSE, line, STR_EMPTY, lagged);
     line_unref(line);
 }
 
@@ -222,5 +225,5 @@ struct line *line_accept(struct peer *peer, struct route_call *call,
 }
 
 void line_attach(struct line *line) {
-    to_peer(ERRAND_ATTACH, line, STR_EMPTY, 0);
+    to_peer(LINE_MAIL_ATTACH, line, STR_EMPTY, 0);
 }
