@@ -159,30 +159,32 @@ static struct entry *webhooks_find(struct webhooks *webhooks, uint64_t run, stru
     return NULL;
 }
 
-/* What is in the way of one more, and what may go for it. */
-struct crowd {
+/* How many there are, and which may be removed for one more. */
+struct webhook_room {
     size_t of_workspace, of_task;
     struct entry *oldest, *oldest_of_workspace, *oldest_of_task; /* settled; or NULL */
 };
 
-static void crowd_add(struct crowd *crowd, struct entry *entry, const struct webhook_put *put) {
+static void webhook_room_add(struct webhook_room *room, struct entry *entry,
+                             const struct webhook_put *put) {
     bool same_workspace = str_equal(text_str(entry->workspace), put->workspace);
     bool same_task = entry->push.run == put->run;
-    crowd->of_workspace += same_workspace;
-    crowd->of_task += same_task;
+    room->of_workspace += same_workspace;
+    room->of_task += same_task;
     if (!entry->settled) return;
-    if (!crowd->oldest) crowd->oldest = entry;
-    if (same_workspace && !crowd->oldest_of_workspace) crowd->oldest_of_workspace = entry;
-    if (same_task && !crowd->oldest_of_task) crowd->oldest_of_task = entry;
+    if (!room->oldest) room->oldest = entry;
+    if (same_workspace && !room->oldest_of_workspace) room->oldest_of_workspace = entry;
+    if (same_task && !room->oldest_of_task) room->oldest_of_task = entry;
 }
 
-/* False: it is full. Else *ret is what has to go first, or NULL. */
-static bool crowd_yields(const struct crowd *crowd, size_t count, struct entry **ret) {
+/* False: it is full. Otherwise *ret is the one to remove first, or NULL. */
+static bool webhook_room_has(const struct webhook_room *room, size_t count,
+                             struct entry **ret) {
     *ret = NULL;
-    if (crowd->of_task >= WEBHOOKS_OF_TASK_MAX) return (*ret = crowd->oldest_of_task) != NULL;
-    if (crowd->of_workspace >= WEBHOOKS_OF_WORKSPACE_MAX)
-        return (*ret = crowd->oldest_of_workspace) != NULL;
-    if (count >= WEBHOOKS_MAX) return (*ret = crowd->oldest) != NULL;
+    if (room->of_task >= WEBHOOKS_OF_TASK_MAX) return (*ret = room->oldest_of_task) != NULL;
+    if (room->of_workspace >= WEBHOOKS_OF_WORKSPACE_MAX)
+        return (*ret = room->oldest_of_workspace) != NULL;
+    if (count >= WEBHOOKS_MAX) return (*ret = room->oldest) != NULL;
     return true;
 }
 
@@ -196,18 +198,18 @@ static bool is_open(const struct webhooks *webhooks, struct err *e) {
 /* Under the lock. */
 static bool webhooks_make_room(struct webhooks *webhooks, const struct webhook_put *put,
                                struct entry **ret_old, struct err *e) {
-    struct crowd crowd = {.oldest = NULL};
+    struct webhook_room room = {.oldest = NULL};
     if (!is_open(webhooks, e)) return false;
     if ((*ret_old = webhooks_find(webhooks, put->run, put->webhook.id))) return true;
     LIST_EACH(&webhooks->all, link) {
-        crowd_add(&crowd, entry_of(link), put);
+        webhook_room_add(&room, entry_of(link), put);
     }
-    return crowd_yields(&crowd, webhooks->count, ret_old) ||
+    return webhook_room_has(&room, webhooks->count, ret_old) ||
            err_set(
                e, ERR_RESOURCE_EXHAUSTED,
                "there are too many webhooks of tasks that go on: %zu, of this workspace %zu, "
                "of this task %zu; delete some",
-               webhooks->count, crowd.of_workspace, crowd.of_task);
+               webhooks->count, room.of_workspace, room.of_task);
 }
 
 bool webhooks_have_room(struct webhooks *webhooks, const struct webhook_put *put,
