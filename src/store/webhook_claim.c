@@ -126,52 +126,54 @@ static struct run_keys keys_of(uint64_t run) {
     " AND NOT EXISTS (SELECT 1 FROM kept AS claim WHERE claim.space = 6"                       \
     " AND claim.key = kept.key)"
 
-struct crowd {
+struct webhook_limit {
     const char *count, *count_over, *remove_over;
     struct sql_values values;
     size_t max;
     const char *of;
 };
 
-static bool make_room_in(struct database *db, const struct crowd *crowd, bool removes,
+static bool make_room_in(struct database *db, const struct webhook_limit *limit, bool removes,
                          size_t *ret_count, struct err *e) {
     size_t over;
-    if (!count_rows(db, crowd->count, crowd->values, ret_count, e)) return false;
-    if (*ret_count < crowd->max) return true;
-    if (!count_rows(db, crowd->count_over, crowd->values, &over, e)) return false;
+    if (!count_rows(db, limit->count, limit->values, ret_count, e)) return false;
+    if (*ret_count < limit->max) return true;
+    if (!count_rows(db, limit->count_over, limit->values, &over, e)) return false;
     if (over == 0)
         return err_set(e, ERR_RESOURCE_EXHAUSTED,
                        "there are too many webhooks of tasks that go on: %zu of this %s; "
                        "delete some",
-                       *ret_count, crowd->of);
-    return !removes || database_run_with(db, crowd->remove_over, crowd->values, e);
+                       *ret_count, limit->of);
+    return !removes || database_run_with(db, limit->remove_over, limit->values, e);
 }
 
-/* What goes for one crowd makes room in those around it, too: the smallest is first. A workspace
+/* A removal under one limit makes room under the wider ones too, so the narrowest is first. A workspace
  * cannot have too many while all have fewer than it may. */
 static bool webhook_claim_make_room(struct database *db, const struct webhook_claim_ask *ask,
                                     bool removes, struct err *e) {
     const struct webhook_claim_put *put = &ask->put;
     const struct run_keys keys = keys_of(put->run);
     size_t count = 0, all = 0;
-    const struct crowd task = {COUNT(IN_TASK),
-                               COUNT_OVER(IN_TASK),
-                               REMOVE_OVER(IN_TASK),
-                               VALUES(sql_number(KEPT_WEBHOOK), sql_bytes(str_from(keys.from)),
-                                      sql_bytes(str_from(keys.upto))),
-                               put->limits.of_task,
-                               "task"};
-    const struct crowd workspace = {COUNT(IN_WORKSPACE),
-                                    COUNT_OVER(IN_WORKSPACE),
-                                    REMOVE_OVER(IN_WORKSPACE),
-                                    VALUES(sql_number(KEPT_WEBHOOK),
-                                           sql_number((int64_t)put->peers.len),
-                                           sql_bytes(put->peers)),
-                                    put->limits.of_workspace,
-                                    "workspace"};
-    const struct crowd everyone = {COUNT(IN_ALL),       COUNT_OVER(IN_ALL),
-                                   REMOVE_OVER(IN_ALL), VALUES(sql_number(KEPT_WEBHOOK)),
-                                   put->limits.all,     "server"};
+    const struct webhook_limit task = {COUNT(IN_TASK),
+                                       COUNT_OVER(IN_TASK),
+                                       REMOVE_OVER(IN_TASK),
+                                       VALUES(sql_number(KEPT_WEBHOOK),
+                                              sql_bytes(str_from(keys.from)),
+                                              sql_bytes(str_from(keys.upto))),
+                                       put->limits.of_task,
+                                       "task"};
+    const struct webhook_limit workspace = {COUNT(IN_WORKSPACE),
+                                            COUNT_OVER(IN_WORKSPACE),
+                                            REMOVE_OVER(IN_WORKSPACE),
+                                            VALUES(sql_number(KEPT_WEBHOOK),
+                                                   sql_number((int64_t)put->peers.len),
+                                                   sql_bytes(put->peers)),
+                                            put->limits.of_workspace,
+                                            "workspace"};
+    const struct webhook_limit everyone = {
+        COUNT(IN_ALL),       COUNT_OVER(IN_ALL),
+        REMOVE_OVER(IN_ALL), VALUES(sql_number(KEPT_WEBHOOK)),
+        put->limits.all,     "server"};
     return make_room_in(db, &task, removes, &count, e) &&
            count_rows(db, everyone.count, everyone.values, &all, e) &&
            (all < put->limits.of_workspace ||
