@@ -83,7 +83,7 @@ static void send_note(const struct mcp_session *session, const struct mcp_caller
 /* A stateless server over HTTP learns it from the end of the request. */
 static void report_cancelled(const struct mcp_call *call) {
     const struct mcp_client *client = call->client;
-    if (client->generation == MCP_STATELESS && !client->desk.pipe) return;
+    if (client->generation == MCP_STATELESS && !client->pipe_posts.pipe) return;
     struct buf params, body;
     buf_init(&params, KIB);
     buf_init(&body, 2 * KIB);
@@ -173,7 +173,8 @@ static void go(struct mcp_call *call) {
 /* A server that was stateless refuses what only such a one understands: it is another one now. */
 static bool is_another(const struct mcp_call *call, enum post_outcome outcome) {
     const struct post *post = &call->post;
-    bool stateless = call->client->generation == MCP_STATELESS && !call->client->desk.pipe;
+    bool stateless =
+        call->client->generation == MCP_STATELESS && !call->client->pipe_posts.pipe;
     bool refused = post->status == 400 || post->status == 404 || post->status == 405;
     return stateless && outcome == POST_FAILED && refused && !call->greeted_again &&
            mcp_generation_of_error(post->refusal_code, post->refusal_data) == MCP_UNKNOWN;
@@ -328,7 +329,8 @@ static const struct post_sink call_sink = {on_call_done, on_call_asked};
 static size_t param_headers_of(const struct mcp_call *call, struct buf *room,
                                struct http_header ret[PARAM_HEADERS_MAX]) {
     const struct mcp_client *client = call->client;
-    if (client->generation != MCP_STATELESS || client->desk.pipe || !call->schema.len) return 0;
+    if (client->generation != MCP_STATELESS || client->pipe_posts.pipe || !call->schema.len)
+        return 0;
     struct json args = json_find(json_of(buf_str(&call->params)), STR("arguments"));
     return param_headers_write(json_of(call->schema), args, room, ret);
 }
@@ -409,7 +411,7 @@ static void on_pipe_message(struct json value, void *ctx) {
     struct mcp_client *client = mcp_client_ref(ctx);
     struct jsonrpc message;
     struct err e;
-    if (!post_take(&client->desk, value) && jsonrpc_read(value, &message, &e))
+    if (!post_take(&client->pipe_posts, value) && jsonrpc_read(value, &message, &e))
         on_session_asked(only_session(client), &message);
     mcp_client_unref(client);
 }
@@ -419,14 +421,14 @@ static void on_pipe_down(const struct err *why, void *ctx) {
     struct mcp_client *client = mcp_client_ref(ctx);
     struct mcp_session *session = only_session(client);
     mcp_session_lose(session, session->generation);
-    post_desk_down(&client->desk);
+    post_pipe_down(&client->pipe_posts);
     if (client->options.down) client->options.down(client->options.ctx);
     mcp_client_unref(client);
 }
 
 static void on_pipe_unread(struct str line, void *ctx) {
     struct mcp_client *client = mcp_client_ref(ctx);
-    post_take_unread(&client->desk, line);
+    post_take_unread(&client->pipe_posts, line);
     mcp_client_unref(client);
 }
 
@@ -445,9 +447,9 @@ struct mcp_client *mcp_client_new(const struct mcp_options *options) {
     list_init(&client->sessions);
     list_init(&client->calls);
     list_init(&client->notes);
-    list_init(&client->desk.waiting);
+    list_init(&client->pipe_posts.waiting);
     if (options->program)
-        client->desk.pipe =
+        client->pipe_posts.pipe =
             pipe_new(&(struct pipe_options){.loop = options->loop,
                                             .name = options->name,
                                             .args = options->program,
@@ -457,7 +459,7 @@ struct mcp_client *mcp_client_new(const struct mcp_options *options) {
 }
 
 bool mcp_client_is_http(const struct mcp_client *client) {
-    return client->desk.pipe == NULL;
+    return client->pipe_posts.pipe == NULL;
 }
 
 bool mcp_client_may_listen(const struct mcp_client *client) {
@@ -474,7 +476,7 @@ void mcp_client_unref(struct mcp_client *client) {
     LIST_EACH(&client->notes, link) free_note(CONTAINER_OF(link, struct note, link));
     LIST_EACH(&client->sessions, link)
     mcp_session_free(CONTAINER_OF(link, struct mcp_session, link));
-    pipe_free(client->desk.pipe);
+    pipe_free(client->pipe_posts.pipe);
     free(client->endpoint);
     free(client);
 }

@@ -69,9 +69,9 @@ static void post_on_event(const struct sse_event *event, void *ctx) {
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-static void leave_desk(struct post *post) {
-    if (post->desk) list_remove(&post->link);
-    post->desk = NULL;
+static void leave_pipe(struct post *post) {
+    if (post->pipe_posts) list_remove(&post->link);
+    post->pipe_posts = NULL;
 }
 
 static void post_finish(struct post *post, enum post_outcome outcome) {
@@ -79,7 +79,7 @@ static void post_finish(struct post *post, enum post_outcome outcome) {
     post->call = NULL;
     timer_stop(&post->late);
     task_cancel(&post->accepted);
-    leave_desk(post);
+    leave_pipe(post);
     post->sink->done(post, outcome, post->ctx);
 }
 
@@ -309,10 +309,10 @@ static void on_accepted(void *ctx) {
 
 static void start_in_pipe(struct post *post, struct loop *loop,
                           const struct post_request *request) {
-    post->desk = request->desk;
-    list_append(&post->desk->waiting, &post->link);
+    post->pipe_posts = request->pipe_posts;
+    list_append(&post->pipe_posts->waiting, &post->link);
     timer_init(&post->late, loop, post_on_late, post);
-    post->unsent = !pipe_send(request->desk->pipe, request->body);
+    post->unsent = !pipe_send(request->pipe_posts->pipe, request->body);
     if (!post->id || post->unsent) {
         loop_defer(loop, &post->accepted);
     } else if (request->total_ms) {
@@ -321,8 +321,8 @@ static void start_in_pipe(struct post *post, struct loop *loop,
 }
 
 /* A call whose answer cannot be read would only wait for its time limit. */
-static void conclude_unreadable(struct post_desk *desk, struct json id) {
-    LIST_EACH(&desk->waiting, link) {
+static void conclude_unreadable(struct pipe_posts *pipe_posts, struct json id) {
+    LIST_EACH(&pipe_posts->waiting, link) {
         struct post *post = CONTAINER_OF(link, struct post, link);
         if (!post->id || !jsonrpc_is_number(id, post->id)) continue;
         conclude(post);
@@ -330,26 +330,27 @@ static void conclude_unreadable(struct post_desk *desk, struct json id) {
     }
 }
 
-static void take_unreadable(struct post_desk *desk, struct json value, const struct err *why) {
+static void take_unreadable(struct pipe_posts *pipe_posts, struct json value,
+                            const struct err *why) {
     struct json id = jsonrpc_refused_id(value);
     log_often(LOG_WARNING, "a message of an MCP server cannot be read: %s", why->text);
-    conclude_unreadable(desk, id);
+    conclude_unreadable(pipe_posts, id);
 }
 
-void post_take_unread(struct post_desk *desk, struct str line) {
+void post_take_unread(struct pipe_posts *pipe_posts, struct str line) {
     struct json id = jsonrpc_unread_id(line);
-    conclude_unreadable(desk, id);
+    conclude_unreadable(pipe_posts, id);
 }
 
-bool post_take(struct post_desk *desk, struct json value) {
+bool post_take(struct pipe_posts *pipe_posts, struct json value) {
     struct jsonrpc message;
     struct err e;
     if (!jsonrpc_read(value, &message, &e)) {
-        take_unreadable(desk, value, &e);
+        take_unreadable(pipe_posts, value, &e);
         return true;
     }
     if (message.kind != JSONRPC_RESULT && message.kind != JSONRPC_ERROR) return false;
-    LIST_EACH(&desk->waiting, link) {
+    LIST_EACH(&pipe_posts->waiting, link) {
         struct post *post = CONTAINER_OF(link, struct post, link);
         if (!post->id || !jsonrpc_answers(&message, post->id)) continue;
         post_take_message(&message, post);
@@ -359,10 +360,10 @@ bool post_take(struct post_desk *desk, struct json value) {
     return true; /* its call was cancelled */
 }
 
-void post_desk_down(struct post_desk *desk) {
+void post_pipe_down(struct pipe_posts *pipe_posts) {
     struct list failed, *link;
     list_init(&failed);
-    list_move(&desk->waiting, &failed);
+    list_move(&pipe_posts->waiting, &failed);
     while ((link = list_pop(&failed)))
         fail_down(CONTAINER_OF(link, struct post, link), "ended before it answered");
 }
@@ -378,7 +379,7 @@ void post_start(struct post *post, struct http_pool *pool, struct loop *loop,
     buf_init(&post->got, POST_ANSWER_MAX_BYTES);
     buf_init(&post->mended, POST_ANSWER_MAX_BYTES);
     buf_init(&post->session, POST_SESSION_MAX_BYTES);
-    if (request->desk) {
+    if (request->pipe_posts) {
         start_in_pipe(post, loop, request);
         return;
     }
@@ -393,7 +394,7 @@ void post_stop(struct post *post) {
     post->call = NULL;
     timer_stop(&post->late);
     if (post->sink) task_cancel(&post->accepted); /* it has been started */
-    leave_desk(post);
+    leave_pipe(post);
     sse_free(post->sse);
     post->sse = NULL;
     buf_done(&post->sent);

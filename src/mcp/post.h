@@ -37,7 +37,7 @@ typedef void post_done_fn(struct post *post, enum post_outcome outcome, void *ct
 typedef void post_asked_fn(const struct jsonrpc *message, void *ctx);
 
 /* The messages that wait for an answer in a pipe. */
-struct post_desk {
+struct pipe_posts {
     struct mcp_pipe *pipe;
     struct list waiting;
 };
@@ -45,7 +45,7 @@ struct post_desk {
 #define POST_HEADERS_MAX 40
 
 struct post_request {
-    struct post_desk *desk; /* its pipe is up; NULL: HTTP */
+    struct pipe_posts *pipe_posts; /* its pipe is up; NULL: HTTP */
     struct str url;
     const struct http_header *headers; /* more of them */
     size_t header_count;
@@ -65,8 +65,8 @@ struct post_sink {
 };
 
 struct post {
-    struct post_desk *desk; /* it waits there; NULL: it does not */
-    struct list link;       /* in its waiting */
+    struct pipe_posts *pipe_posts; /* it waits there; NULL: it does not */
+    struct list link;              /* in its waiting */
     struct timer late;
     struct task accepted;
     struct http_call *call; /* NULL: no request is out */
@@ -93,7 +93,7 @@ struct post {
 void post_start(struct post *post, struct http_pool *pool, struct loop *loop,
                 const struct post_request *request, const struct post_sink *sink, void *ctx);
 
-/* Start this request, which has no desk: without a body it is a GET, and may bring any number of
+/* Start this request, which waits in no pipe: without a body it is a GET, and may bring any number of
  * bytes. The body is borrowed until the end. */
 struct http_call *post_over_http(struct http_pool *pool, struct loop *loop,
                                  const struct post_request *request,
@@ -113,17 +113,17 @@ bool post_is_type(struct str content_type, struct str wanted);
 
 /* The pipe has read this message. If it is an answer, its post is over. False: no post waits
  * for it. */
-bool post_take(struct post_desk *desk, struct json value);
+bool post_take(struct pipe_posts *pipe_posts, struct json value);
 
 /* The pipe has read a line that is no JSON. If it shows that it answers a post, that one is over. */
-void post_take_unread(struct post_desk *desk, struct str line);
+void post_take_unread(struct pipe_posts *pipe_posts, struct str line);
 
 /* The pipe went down: all posts in it fail. */
-void post_desk_down(struct post_desk *desk);
+void post_pipe_down(struct pipe_posts *pipe_posts);
 
 /* Whether it was sent and waits for its answer. */
 static inline bool post_is_out(const struct post *post) {
-    return post->call || post->desk;
+    return post->call || post->pipe_posts;
 }
 
 /* Cancel the request, if any, and free the post's memory. A zeroed post that was never started

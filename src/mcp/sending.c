@@ -19,7 +19,7 @@ static bool check_id(const char *whose, struct str id, struct str header, struct
 bool mcp_caller_check(const struct mcp_client *client, const struct mcp_caller *caller,
                       struct err *e) {
     const struct mcp_options *options = &client->options;
-    if (client->desk.pipe) return true; /* it has no headers */
+    if (client->pipe_posts.pipe) return true; /* it has no headers */
     return check_id("user", caller->user, options->user_header, e) &&
            check_id("conversation", caller->conversation, options->conversation_header, e);
 }
@@ -62,7 +62,7 @@ static bool sending_prepare(struct mcp_client *client, const struct mcp_sending 
         return false;
     if (!version && session) version = session->version;
     ret->request = (struct post_request){
-        .desk = client->desk.pipe ? &client->desk : NULL,
+        .pipe_posts = client->pipe_posts.pipe ? &client->pipe_posts : NULL,
         .url = str_from(client->endpoint),
         .headers = ret->headers,
         .header_count = headers_for(client, sending, ret->headers),

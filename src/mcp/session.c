@@ -285,7 +285,8 @@ static bool send_probe(struct mcp_session *session, struct err *e) {
                                   .body = buf_str(&body),
                                   .method = STR("server/discover"),
                                   .id = id,
-                                  .total_ms = client->desk.pipe ? PROBE_PIPE_MS : PROBE_MS};
+                                  .total_ms =
+                                      client->pipe_posts.pipe ? PROBE_PIPE_MS : PROBE_MS};
     bool sent = mcp_send(client, &sending, &session->post, &probe_sink, session, e);
     buf_done(&params);
     buf_done(&body);
@@ -296,7 +297,7 @@ static bool send_probe(struct mcp_session *session, struct err *e) {
 
 static bool begin_session(struct mcp_session *session, struct err *e) {
     struct mcp_client *client = session->client;
-    if (client->desk.pipe && !pipe_start(client->desk.pipe, e)) return false;
+    if (client->pipe_posts.pipe && !pipe_start(client->pipe_posts.pipe, e)) return false;
     if (client->generation == MCP_STATELESS) {
         become_stateless(session);
         return true;
@@ -348,7 +349,7 @@ static void session_make_room(struct mcp_client *client) {
 struct mcp_session *mcp_session_for(struct mcp_client *client,
                                     const struct mcp_caller *wanted) {
     static const struct mcp_caller everybody = {STR_INIT(""), STR_INIT(""), STR_INIT("")};
-    const struct mcp_caller *caller = client->desk.pipe ? &everybody : wanted;
+    const struct mcp_caller *caller = client->pipe_posts.pipe ? &everybody : wanted;
     LIST_EACH(&client->sessions, link) {
         struct mcp_session *session = CONTAINER_OF(link, struct mcp_session, link);
         if (!str_equal(str_from(session->user), caller->user) ||

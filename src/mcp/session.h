@@ -54,9 +54,9 @@ struct mcp_client {
     const struct mcp_session_events *events;
     enum mcp_generation generation; /* of the server, as far as it is known */
     bool may_listen;
-    bool streams_refused;  /* it offers no stream outside calls */
-    bool streams_slow;     /* it answers a GET only with the first event */
-    struct post_desk desk; /* for a program; its pipe is NULL over HTTP */
+    bool streams_refused;         /* it offers no stream outside calls */
+    bool streams_slow;            /* it answers a GET only with the first event */
+    struct pipe_posts pipe_posts; /* for a program; its pipe is NULL over HTTP */
     uint64_t last_id;
     struct list sessions, calls, notes;
     size_t session_count, note_count;
