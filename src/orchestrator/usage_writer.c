@@ -10,38 +10,39 @@
 
 /* --- a loop of its own ------------------------------------------------------------------------ */
 
-struct asking {
+struct usage_session {
     struct loop *loop;
     struct queries database;
     struct err failed;
 };
 
 static void usage_writer_on_closed(void *ctx) {
-    struct asking *asking = ctx;
-    loop_stop(asking->loop);
+    struct usage_session *session = ctx;
+    loop_stop(session->loop);
 }
 
-static void asking_open(struct asking *asking, const struct orchestrator_options *options) {
-    asking->loop = loop_new();
-    queries_open(&asking->database, asking->loop,
-                 &(struct postgres_options){.loop = asking->loop,
+static void usage_session_open(struct usage_session *session,
+                               const struct orchestrator_options *options) {
+    session->loop = loop_new();
+    queries_open(&session->database, session->loop,
+                 &(struct postgres_options){.loop = session->loop,
                                             .url = options->database,
                                             .schema = options->schema,
                                             .timeout_ms = TIMEOUT_MS});
 }
 
-static bool asking_end(struct asking *asking, struct err *e) {
-    loop_run(asking->loop);
-    loop_free(asking->loop);
-    if (asking->failed.code == ERR_FAILED_PRECONDITION)
-        (void)err_add(&asking->failed, "run weir orchestrate --migrate first");
-    if (asking->failed.code) *e = asking->failed;
-    return asking->failed.code == ERR_NONE;
+static bool usage_session_end(struct usage_session *session, struct err *e) {
+    loop_run(session->loop);
+    loop_free(session->loop);
+    if (session->failed.code == ERR_FAILED_PRECONDITION)
+        (void)err_add(&session->failed, "run weir orchestrate --migrate first");
+    if (session->failed.code) *e = session->failed;
+    return session->failed.code == ERR_NONE;
 }
 
-static void asking_close(struct asking *asking, const struct err *failed) {
-    if (failed) asking->failed = *failed;
-    queries_close(&asking->database, usage_writer_on_closed, asking);
+static void usage_session_close(struct usage_session *session, const struct err *failed) {
+    if (failed) session->failed = *failed;
+    queries_close(&session->database, usage_writer_on_closed, session);
 }
 
 /* --- writing ------------------------------------------------------------------------------------ */
@@ -97,7 +98,7 @@ static const char forget_days[] =
 /* Fetching blocks, so the loop's time is old after it. What comes next is another turn of the
  * loop: deadlines of queries count from a time that is now. */
 struct usage_writer {
-    struct asking asking;
+    struct usage_session session;
     struct timer fetch, put; /* the next fetch; what was fetched is written */
     struct usage_stream *stream;
     bool follow;
@@ -111,7 +112,7 @@ static void writer_end(struct usage_writer *writer, const struct err *failed) {
     timer_stop(&writer->fetch);
     timer_stop(&writer->put);
     usage_stream_close(writer->stream);
-    asking_close(&writer->asking, failed);
+    usage_session_close(&writer->session, failed);
 }
 
 static void on_batch(const struct postgres_request *rows, const struct err *failed, void *ctx) {
@@ -153,7 +154,7 @@ static void usage_writer_put(void *ctx) {
     (void)put_batch(writer, &batch);
     QUERY_STEP(query, insert_batch, postgres_text(buf_str(&batch)));
     /* It notices what it has counted already. */
-    query_ask(query, &writer->asking.database,
+    query_ask(query, &writer->session.database,
               writer->follow ? QUERY_STEADFAST : QUERY_REPEATABLE, on_batch, writer);
     buf_done(&batch);
 }
@@ -168,7 +169,7 @@ static void on_forgotten(const struct postgres_request *rows, const struct err *
     } else if (postgres_number(postgres_rows(rows, 0), 0, 0) >= FORGET_ROWS) {
         forget(writer);
     } else {
-        writer->forgot_ms = loop_now_ms(writer->asking.loop);
+        writer->forgot_ms = loop_now_ms(writer->session.loop);
         timer_start(&writer->fetch, 0);
     }
 }
@@ -177,7 +178,7 @@ static void forget(struct usage_writer *writer) {
     struct query *query = query_new();
     QUERY_STEP(query, forget_events, postgres_int(FORGET_ROWS));
     query_step(query, forget_days, NULL, 0);
-    query_ask(query, &writer->asking.database,
+    query_ask(query, &writer->session.database,
               writer->follow ? QUERY_STEADFAST : QUERY_REPEATABLE, on_forgotten, writer);
 }
 
@@ -185,7 +186,7 @@ static void fetch(void *ctx) {
     struct usage_writer *writer = ctx;
     struct err e;
     bool read = false;
-    if (loop_now_ms(writer->asking.loop) - writer->forgot_ms > FORGET_EVERY_MS) {
+    if (loop_now_ms(writer->session.loop) - writer->forgot_ms > FORGET_EVERY_MS) {
         forget(writer);
     } else if (!usage_stream_take(writer->stream, writer->messages, &writer->taken, &e) ||
                (!writer->taken && !writer->follow &&
@@ -202,16 +203,16 @@ bool usage_writer_run(const struct orchestrator_options *options, bool follow,
                       struct usage_writer_result *ret, struct err *e) {
     struct usage_writer writer = {.follow = follow};
     if (!usage_stream_open(orchestrator_nats(options), &writer.stream, e)) return false;
-    asking_open(&writer.asking, options);
-    timer_init(&writer.fetch, writer.asking.loop, fetch, &writer);
-    timer_init(&writer.put, writer.asking.loop, usage_writer_put, &writer);
+    usage_session_open(&writer.session, options);
+    timer_init(&writer.fetch, writer.session.loop, fetch, &writer);
+    timer_init(&writer.put, writer.session.loop, usage_writer_put, &writer);
     forget(&writer);
-    bool good = asking_end(&writer.asking, e);
+    bool good = usage_session_end(&writer.session, e);
     *ret = writer.written;
     return good;
 }
 
-/* --- asking ---------------------------------------------------------------------------------------- */
+/* --- asking -------------------------------------------------------------------------------- */
 
 /* clang-format off */
 #define PART(bit, name, column)                                                                \
@@ -238,7 +239,7 @@ static const char select_usage[] =
 /* clang-format on */
 
 struct usage_reading {
-    struct asking asking;
+    struct usage_session session;
     struct buf *out;
 };
 
@@ -253,7 +254,7 @@ static void usage_writer_on_usage(const struct postgres_request *rows, const str
         failed = &e;
     }
     if (!failed) buf_append(reading->out, postgres_content(postgres_rows(rows, 0), 0, 0));
-    asking_close(&reading->asking, failed);
+    usage_session_close(&reading->session, failed);
 }
 
 bool usage_writer_ask(const struct orchestrator_options *options,
@@ -261,13 +262,13 @@ bool usage_writer_ask(const struct orchestrator_options *options,
                       struct err *e) {
     struct usage_reading reading = {.out = out};
     struct query *query = query_new();
-    asking_open(&reading.asking, options);
+    usage_session_open(&reading.session, options);
     QUERY_STEP(query, select_usage, postgres_int(question->by),
                query_text_or_null(question->user), query_text_or_null(question->workspace),
                query_text_or_null(question->agent), query_text_or_null(question->model),
                query_text_or_null(question->since), query_text_or_null(question->until),
                postgres_int(USAGE_LINES_MAX + 1));
-    query_ask(query, &reading.asking.database, QUERY_REPEATABLE, usage_writer_on_usage,
+    query_ask(query, &reading.session.database, QUERY_REPEATABLE, usage_writer_on_usage,
               &reading);
-    return asking_end(&reading.asking, e);
+    return usage_session_end(&reading.session, e);
 }
