@@ -14,7 +14,7 @@
 #define TEXT_MAX_BYTES (16 * KIB)
 #define ANSWER_MS 120000
 
-struct asking {
+struct daemon_ask {
     struct loop *loop;
     const struct daemon_question *question;
     struct str where;
@@ -252,16 +252,16 @@ size_t daemon_target_headers(const struct daemon_target *target, struct str body
 /* --- the answer --------------------------------------------------------------------------- */
 
 static void ask_daemon_on_head(const struct http_head *head, void *ctx) {
-    ((struct asking *)ctx)->status = head->status;
+    ((struct daemon_ask *)ctx)->status = head->status;
 }
 
 static void ask_daemon_on_body(struct lent lent, void *ctx) {
     struct str bytes = lent_read(lent);
-    struct asking *asking = ctx;
-    if (asking->status < 300) {
-        asking->question->on_body(bytes, asking->question->ctx);
+    struct daemon_ask *ask = ctx;
+    if (ask->status < 300) {
+        ask->question->on_body(bytes, ask->question->ctx);
     } else {
-        buf_append(&asking->refusal, bytes);
+        buf_append(&ask->refusal, bytes);
     }
 }
 
@@ -298,17 +298,17 @@ bool daemon_refused(unsigned status, struct str body, struct err *e) {
 }
 
 static void ask_daemon_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
-    struct asking *asking = ctx;
+    struct daemon_ask *ask = ctx;
     (void)stage;
     if (failed) {
-        *asking->e = *failed;
-        err_add(asking->e, "ask the daemon at " STR_FMT " (%s)", STR_ARG(asking->where),
-                asking->question->doubt ? asking->question->doubt : "is it running?");
+        *ask->e = *failed;
+        err_add(ask->e, "ask the daemon at " STR_FMT " (%s)", STR_ARG(ask->where),
+                ask->question->doubt ? ask->question->doubt : "is it running?");
     } else {
-        asking->ok = asking->status < 300 ||
-                     daemon_refused(asking->status, buf_str(&asking->refusal), asking->e);
+        ask->ok =
+            ask->status < 300 || daemon_refused(ask->status, buf_str(&ask->refusal), ask->e);
     }
-    loop_stop(asking->loop);
+    loop_stop(ask->loop);
 }
 
 static const struct http_sink sink = {ask_daemon_on_head, ask_daemon_on_body,
@@ -316,48 +316,49 @@ static const struct http_sink sink = {ask_daemon_on_head, ask_daemon_on_body,
 
 /* --- the request -------------------------------------------------------------------------- */
 
-static bool ask_daemon_start(struct asking *asking, struct http_pool *pool,
+static bool ask_daemon_start(struct daemon_ask *ask, struct http_pool *pool,
                              const struct daemon_target *target, struct str url) {
     struct http_header headers[2];
-    struct str body = asking->question->body;
+    struct str body = ask->question->body;
     size_t count = daemon_target_headers(target, body, headers);
-    if (!http_pool_need(pool, asking->e)) return false;
-    http_start(pool, asking->loop,
-               &(struct http_request){.method = asking->question->method,
+    if (!http_pool_need(pool, ask->e)) return false;
+    http_start(pool, ask->loop,
+               &(struct http_request){.method = ask->question->method,
                                       .url = url,
                                       .headers = headers,
                                       .header_count = count,
                                       .body = body,
                                       .connect_ms = 5000,
-                                      .first_byte_ms = asking->question->answer_ms
-                                                           ? asking->question->answer_ms
+                                      .first_byte_ms = ask->question->answer_ms
+                                                           ? ask->question->answer_ms
                                                            : ANSWER_MS,
                                       .stall_ms = 60000},
-               &sink, asking);
-    loop_run(asking->loop);
-    return asking->ok;
+               &sink, ask);
+    loop_run(ask->loop);
+    return ask->ok;
 }
 
 bool ask_target(const struct daemon_target *target, const struct daemon_question *question,
                 struct err *e) {
-    struct asking asking = {.question = question, .where = daemon_target_where(target), .e = e};
+    struct daemon_ask ask = {
+        .question = question, .where = daemon_target_where(target), .e = e};
     struct buf url;
     bool ok = false;
     buf_init(&url, TEXT_MAX_BYTES);
-    buf_init(&asking.refusal, REFUSAL_MAX_BYTES);
+    buf_init(&ask.refusal, REFUSAL_MAX_BYTES);
     buf_append(&url, buf_str(&target->base));
     if (!buf_append(&url, question->path)) {
         err_set(e, ERR_INVALID_ARGUMENT, "the question is too long");
     } else {
         struct http_pool *pool = daemon_target_pool(target);
-        asking.loop = loop_new();
-        http_pool_add(pool, asking.loop);
-        ok = ask_daemon_start(&asking, pool, target, buf_str(&url));
-        http_pool_leave(pool, asking.loop);
-        loop_free(asking.loop);
+        ask.loop = loop_new();
+        http_pool_add(pool, ask.loop);
+        ok = ask_daemon_start(&ask, pool, target, buf_str(&url));
+        http_pool_leave(pool, ask.loop);
+        loop_free(ask.loop);
         http_pool_free(pool);
     }
-    buf_done(&asking.refusal);
+    buf_done(&ask.refusal);
     buf_done(&url);
     return ok;
 }
