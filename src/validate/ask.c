@@ -7,7 +7,7 @@
 #define HEAD_MAX_BYTES (64 * KIB)
 #define SEEN_BODY_BYTES (1 * KIB)
 
-struct asking {
+struct forward_ask {
     struct asker *asker;
     struct reply *reply;
     struct forward *forward; /* NULL: over */
@@ -52,68 +52,68 @@ void asker_wait(struct asker *asker, uint64_t ms) {
 
 /* --- the response -------------------------------------------------------------------------- */
 
-static void ask_over(struct asking *asking) {
-    asking->forward = NULL;
-    timer_stop(&asking->timer);
-    loop_stop(asking->asker->loop);
+static void ask_over(struct forward_ask *ask) {
+    ask->forward = NULL;
+    timer_stop(&ask->timer);
+    loop_stop(ask->asker->loop);
 }
 
 /* Hang up. It frees the request, also inside its callbacks. */
-static void hang_up(struct asking *asking) {
-    struct forward *forward = asking->forward;
-    asking->reply->connected = forward_is_connected(forward);
-    asking->reply->reused = forward_is_reused(forward);
-    ask_over(asking);
+static void hang_up(struct forward_ask *ask) {
+    struct forward *forward = ask->forward;
+    ask->reply->connected = forward_is_connected(forward);
+    ask->reply->reused = forward_is_reused(forward);
+    ask_over(ask);
     forward_cancel(forward);
 }
 
 static void ask_on_bytes(struct str bytes, void *ctx) {
-    struct asking *asking = ctx;
-    struct buf *raw = &asking->reply->raw;
+    struct forward_ask *ask = ctx;
+    struct buf *raw = &ask->reply->raw;
     buf_append(raw, str_head(bytes, REPLY_RAW_MAX_BYTES - raw->len));
 }
 
 /* A response may be preceded by heads with a status below 200. */
 static void ask_on_line(struct str line, void *ctx) {
-    struct asking *asking = ctx;
-    struct reply *reply = asking->reply;
-    if (asking->head_over) return; /* trailers */
+    struct forward_ask *ask = ctx;
+    struct reply *reply = ask->reply;
+    if (ask->head_over) return; /* trailers */
     if (str_starts(line, STR("HTTP/"))) {
         uint64_t status = 0;
         buf_clear(&reply->head);
         if (str_to_u64(str_skip(line, line.len - 3), &status)) reply->status = (unsigned)status;
     } else if (line.len == 0) {
-        asking->head_over = reply->status >= 200;
+        ask->head_over = reply->status >= 200;
     } else {
         buf_append(&reply->head, line);
         if (buf_append_byte(&reply->head, '\n')) return;
         err_set(&reply->failed, ERR_TOO_LARGE, "the head has more than %zu bytes",
                 (size_t)REPLY_HEAD_MAX_BYTES);
-        hang_up(asking);
+        hang_up(ask);
     }
 }
 
 static void ask_on_body(struct str bytes, void *ctx) {
-    struct asking *asking = ctx;
-    struct reply *reply = asking->reply;
+    struct forward_ask *ask = ctx;
+    struct reply *reply = ask->reply;
     if (!reply->first_byte_ms) reply->first_byte_ms = clock_mono_ms();
     if (!buf_append(&reply->body, bytes)) {
         err_set(&reply->failed, ERR_TOO_LARGE, "the body has more than %zu bytes",
                 (size_t)REPLY_BODY_MAX_BYTES);
-        hang_up(asking);
-    } else if (asking->until == ASK_TO_FIRST_BYTE) {
+        hang_up(ask);
+    } else if (ask->until == ASK_TO_FIRST_BYTE) {
         reply->hung_up = true;
-        hang_up(asking);
+        hang_up(ask);
     }
 }
 
 static void ask_on_end(const struct err *why, enum http_stage stage, void *ctx) {
-    struct asking *asking = ctx;
+    struct forward_ask *ask = ctx;
     (void)stage;
-    asking->reply->connected = forward_is_connected(asking->forward);
-    asking->reply->reused = forward_is_reused(asking->forward);
-    if (why) asking->reply->failed = *why;
-    ask_over(asking);
+    ask->reply->connected = forward_is_connected(ask->forward);
+    ask->reply->reused = forward_is_reused(ask->forward);
+    if (why) ask->reply->failed = *why;
+    ask_over(ask);
 }
 
 static const struct forward_sink sink = {.on_line = ask_on_line,
@@ -122,14 +122,14 @@ static const struct forward_sink sink = {.on_line = ask_on_line,
                                          .on_bytes = ask_on_bytes};
 
 static void ask_on_late(void *ctx) {
-    struct asking *asking = ctx;
-    struct reply *reply = asking->reply;
+    struct forward_ask *ask = ctx;
+    struct reply *reply = ask->reply;
     reply->timed_out = true;
     err_set(&reply->failed, ERR_DEADLINE_EXCEEDED, "%s",
             reply->status         ? "the response did not end in time"
             : reply->raw.len == 0 ? "no byte of a response came in time"
                                   : "the head of the response did not end in time");
-    hang_up(asking);
+    hang_up(ask);
 }
 
 /* --- the request --------------------------------------------------------------------------- */
@@ -226,26 +226,26 @@ static void ask_read_body(struct reply *reply) {
 }
 
 /* Run the request; the loop ends when it is over. */
-static void forward_blocking(struct asking *asking, const struct question *question,
+static void forward_blocking(struct forward_ask *ask, const struct question *question,
                              const struct buf *head, const struct buf *body) {
-    struct asker *asker = asking->asker;
+    struct asker *asker = ask->asker;
     struct forward_request request = {.url = question->url,
                                       .head = buf_str(head),
                                       .body = buf_str(body),
                                       .is_head = str_equal(question->method, STR("HEAD")),
                                       .reuse = question->reuse};
-    struct reply *reply = asking->reply;
-    if (!forward_start(asker->pool, asker->loop, &request, &sink, asking, &asking->forward,
+    struct reply *reply = ask->reply;
+    if (!forward_start(asker->pool, asker->loop, &request, &sink, ask, &ask->forward,
                        &reply->failed))
         return;
-    timer_init(&asking->timer, asker->loop, ask_on_late, asking);
-    timer_start(&asking->timer, question->timeout_ms);
+    timer_init(&ask->timer, asker->loop, ask_on_late, ask);
+    timer_start(&ask->timer, question->timeout_ms);
     loop_run(asker->loop);
     if (!question->keep) forward_close_idle(asker->pool, asker->loop);
 }
 
 void ask(struct asker *asker, const struct question *question, struct reply *ret) {
-    struct asking asking = {.asker = asker, .reply = ret, .until = question->until};
+    struct forward_ask ask = {.asker = asker, .reply = ret, .until = question->until};
     struct forward_server server;
     struct buf head, body;
     reply_init(ret);
@@ -256,7 +256,7 @@ void ask(struct asker *asker, const struct question *question, struct reply *ret
     if (forward_server_of(question->url, &server, &ret->failed)) {
         ask_write_head(question, &server, &head);
         ask_write_body(question, &body);
-        forward_blocking(&asking, question, &head, &body);
+        forward_blocking(&ask, question, &head, &body);
     }
     ret->end_ms = clock_mono_ms();
     if (ret->failed.code != ERR_TOO_LARGE) ask_read_body(ret);
