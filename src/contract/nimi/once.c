@@ -17,7 +17,7 @@ struct once {
     struct nimi_call call;
     struct list link; /* in instance->shared */
     struct arena *arena;
-    struct reply_making *making; /* NULL: it has ended */
+    struct reply_write *pending; /* NULL: it has ended */
     bool granted;
     uint64_t waited_ms;
     struct task over;
@@ -44,13 +44,13 @@ static void once_on_over(void *ctx) {
 }
 
 static void once_answer(struct once *once, struct str reply, const struct fault *fault) {
-    replies_made(once->making,
+    replies_made(once->pending,
                  &(struct write_outcome){.fault = fault,
                                          .reply = reply,
                                          .granted = once->granted,
                                          .waited_ms = once->waited_ms},
                  clock_mono_ms());
-    once->making = NULL;
+    once->pending = NULL;
     loop_defer(once->call.loop, &once->over);
 }
 
@@ -174,7 +174,7 @@ static struct nimi_call *share(struct nimi_call *first) {
     call->session = once_keep(once, first->session);
     call->peer = once_keep(once, first->peer);
     call->grant_id = once_keep(once, first->grant_id);
-    once->making = reply_making_of(first->ask, once_on_left, once);
+    once->pending = reply_write_of(first->ask, once_on_left, once);
     list_append(&first->instance->shared, &once->link);
     return call;
 }

@@ -21,13 +21,13 @@ struct replies {
     struct map *entries;
     struct list used; /* least recently used first */
     size_t count_max, bytes_max, bytes;
-    struct map *makings; /* writes in progress */
+    struct map *writes; /* writes in progress */
 };
 
 struct replies *replies_new(size_t count_max, size_t bytes_max) {
     struct replies *replies = MEM_NEW(struct replies);
     replies->entries = map_new();
-    replies->makings = map_new();
+    replies->writes = map_new();
     replies->count_max = count_max;
     replies->bytes_max = bytes_max;
     list_init(&replies->used);
@@ -55,8 +55,8 @@ void replies_free(struct replies *replies) {
     void *entry;
     while (map_next(replies->entries, &place, &key, &entry)) free(entry);
     map_free(replies->entries);
-    assert(map_count(replies->makings) == 0);
-    map_free(replies->makings);
+    assert(map_count(replies->writes) == 0);
+    map_free(replies->writes);
     pthread_mutex_destroy(&replies->lock);
     free(replies);
 }
@@ -152,8 +152,8 @@ struct answer {
 
 struct reply_ask {
     struct replies *replies;
-    struct list link;            /* in making->asks, while it waits */
-    struct reply_making *making; /* NULL: the write is over */
+    struct list link;            /* in pending->asks, while it waits */
+    struct reply_write *pending; /* NULL: the write is over */
     struct answer *answer;       /* set once the mail is on its way */
     bool left;                   /* the asker left while the mail was on its way */
     struct loop *loop;
@@ -162,7 +162,7 @@ struct reply_ask {
     void *ctx;
 };
 
-struct reply_making {
+struct reply_write {
     struct replies *replies;
     struct list asks; /* empty: abandoned, and no longer in the map */
     struct loop *loop;
@@ -176,39 +176,39 @@ struct reply_making {
     char bytes[];
 };
 
-static struct reply_making *making_new(struct replies *replies,
-                                       const struct reply_question *question) {
-    struct reply_making *making = mem_zero(1, sizeof(struct reply_making) + question->key.len);
-    char *at = making->bytes;
-    making->replies = replies;
-    making->loop = question->loop;
-    making->key = replies_put(&at, question->key);
-    memcpy(making->digest, question->digest, REPLIES_DIGEST_BYTES);
-    list_init(&making->asks);
-    map_put(replies->makings, making->key, making);
-    return making;
+static struct reply_write *reply_write_new(struct replies *replies,
+                                           const struct reply_question *question) {
+    struct reply_write *pending = mem_zero(1, sizeof(struct reply_write) + question->key.len);
+    char *at = pending->bytes;
+    pending->replies = replies;
+    pending->loop = question->loop;
+    pending->key = replies_put(&at, question->key);
+    memcpy(pending->digest, question->digest, REPLIES_DIGEST_BYTES);
+    list_init(&pending->asks);
+    map_put(replies->writes, pending->key, pending);
+    return pending;
 }
 
-static struct reply_ask *replies_join(struct reply_making *making,
+static struct reply_ask *replies_join(struct reply_write *pending,
                                       const struct reply_question *question) {
     struct reply_ask *ask = MEM_NEW(struct reply_ask);
-    ask->replies = making->replies;
-    ask->making = making;
+    ask->replies = pending->replies;
+    ask->pending = pending;
     ask->loop = question->loop;
     ask->on_outcome = question->on_outcome;
     ask->ctx = question->ctx;
-    list_append(&making->asks, &ask->link);
+    list_append(&pending->asks, &ask->link);
     return ask;
 }
 
 static enum reply_found find_made_now(struct replies *replies,
                                       const struct reply_question *question,
                                       struct reply_ask **ret) {
-    struct reply_making *making = map_find(replies->makings, question->key);
-    enum reply_found found = making ? REPLY_WAITS : REPLY_NEW;
-    if (making && !same(making->digest, question->digest)) return REPLY_CONFLICT;
-    if (!making) making = making_new(replies, question);
-    *ret = replies_join(making, question);
+    struct reply_write *pending = map_find(replies->writes, question->key);
+    enum reply_found found = pending ? REPLY_WAITS : REPLY_NEW;
+    if (pending && !same(pending->digest, question->digest)) return REPLY_CONFLICT;
+    if (!pending) pending = reply_write_new(replies, question);
+    *ret = replies_join(pending, question);
     return found;
 }
 
@@ -222,52 +222,52 @@ enum reply_found replies_ask(struct replies *replies, const struct reply_questio
     return found;
 }
 
-struct reply_making *reply_making_of(struct reply_ask *ask, reply_left_fn *left, void *ctx) {
-    struct reply_making *making = ask->making;
-    pthread_mutex_lock(&making->replies->lock);
-    making->left = left;
-    making->ctx = ctx;
-    pthread_mutex_unlock(&making->replies->lock);
-    return making;
+struct reply_write *reply_write_of(struct reply_ask *ask, reply_left_fn *left, void *ctx) {
+    struct reply_write *pending = ask->pending;
+    pthread_mutex_lock(&pending->replies->lock);
+    pending->left = left;
+    pending->ctx = ctx;
+    pthread_mutex_unlock(&pending->replies->lock);
+    return pending;
 }
 
 /* --- leaving ------------------------------------------------------------------------------ */
 
 /* Mail to the maker: no asker is left. */
 static void replies_on_left(void *mail_ctx) {
-    struct reply_making *making = mail_ctx;
-    struct replies *replies = making->replies;
+    struct reply_write *pending = mail_ctx;
+    struct replies *replies = pending->replies;
     pthread_mutex_lock(&replies->lock);
-    bool made = making->made;
-    making->posted = false;
-    reply_left_fn *left = making->left;
-    void *ctx = making->ctx;
+    bool made = pending->made;
+    pending->posted = false;
+    reply_left_fn *left = pending->left;
+    void *ctx = pending->ctx;
     pthread_mutex_unlock(&replies->lock);
     if (made) {
-        free(making);
+        free(pending);
     } else {
         left(ctx);
     }
 }
 
 /* Called with the lock held. The next call with this request starts a new write. */
-static void abandon(struct reply_making *making) {
-    map_remove(making->replies->makings, making->key);
-    making->posted = true;
-    loop_post(making->loop, &making->mail, replies_on_left, making);
+static void abandon(struct reply_write *pending) {
+    map_remove(pending->replies->writes, pending->key);
+    pending->posted = true;
+    loop_post(pending->loop, &pending->mail, replies_on_left, pending);
 }
 
 void replies_leave(struct reply_ask *ask) {
     if (!ask) return;
     struct replies *replies = ask->replies;
     pthread_mutex_lock(&replies->lock);
-    struct reply_making *making = ask->making;
+    struct reply_write *pending = ask->pending;
     bool answered = ask->answer != NULL;
     if (answered) {
         ask->left = true; /* its mail frees it */
     } else {
         list_remove(&ask->link);
-        if (list_empty(&making->asks)) abandon(making);
+        if (list_empty(&pending->asks)) abandon(pending);
     }
     pthread_mutex_unlock(&replies->lock);
     if (!answered) free(ask);
@@ -301,31 +301,31 @@ static void replies_on_made(void *mail_ctx) {
 }
 
 /* Called with the lock held: post a mail to each asker. */
-static void report_all(struct reply_making *making, struct answer *answer) {
-    LIST_EACH(&making->asks, link) {
+static void report_all(struct reply_write *pending, struct answer *answer) {
+    LIST_EACH(&pending->asks, link) {
         struct reply_ask *ask = CONTAINER_OF(link, struct reply_ask, link);
         list_remove(&ask->link);
-        ask->making = NULL;
+        ask->pending = NULL;
         ask->answer = answer;
         answer->readers++;
         loop_post(ask->loop, &ask->mail, replies_on_made, ask);
     }
 }
 
-void replies_made(struct reply_making *making, const struct write_outcome *outcome,
+void replies_made(struct reply_write *pending, const struct write_outcome *outcome,
                   uint64_t now_ms) {
-    struct replies *replies = making->replies;
+    struct replies *replies = pending->replies;
     struct answer *answer = answer_new(outcome);
     /* Store the reply first: at any moment a call must find either the reply or its maker. */
     if (!outcome->fault)
-        replies_keep(replies, making->key, making->digest, now_ms, outcome->reply);
+        replies_keep(replies, pending->key, pending->digest, now_ms, outcome->reply);
     pthread_mutex_lock(&replies->lock);
-    if (!list_empty(&making->asks)) map_remove(replies->makings, making->key);
-    report_all(making, answer);
+    if (!list_empty(&pending->asks)) map_remove(replies->writes, pending->key);
+    report_all(pending, answer);
     bool unread = answer->readers == 0;
-    bool posted = making->posted;
-    making->made = true;
+    bool posted = pending->posted;
+    pending->made = true;
     pthread_mutex_unlock(&replies->lock);
     if (unread) free(answer);
-    if (!posted) free(making); /* else the mail frees it */
+    if (!posted) free(pending); /* else the mail frees it */
 }

@@ -10,9 +10,9 @@
  *         ─▶ WAITS: another makes it ──┴─ asks ───────┴─▶ mail to each asker; good: STORED
  *         ─▶ STORED, CONFLICT           └ all left ─▶ mail to the maker: no one waits
  *
- * Memory   owns copies. An ask ends with its mail or with replies_leave(); a making with
+ * Memory   owns copies. An ask ends with its mail or with replies_leave(); a write with
  *          replies_made().
- * Threads  any; one lock. An ask and a making belong to the loops they name; their callbacks
+ * Threads  any; one lock. An ask and a write belong to the loops they name; their callbacks
  *          run there.
  * Source   contracts/nimi.md 3.2 K-DAEMON-006; checks.md K28.
  */
@@ -55,8 +55,8 @@ size_t replies_count(struct replies *replies);
 
 /* --- writes in progress ------------------------------------------------------------------- */
 
-struct reply_ask;    /* one waiting call */
-struct reply_making; /* the write that calls wait for */
+struct reply_ask;   /* one waiting call */
+struct reply_write; /* the write that calls wait for */
 
 /* The outcome of a write, lent to each asker. */
 struct write_outcome {
@@ -82,7 +82,7 @@ struct reply_question {
     void *ctx;
 };
 
-/* REPLY_NEW: *ret waits, and the caller makes the write, see reply_making_of(). REPLY_WAITS:
+/* REPLY_NEW: *ret waits, and the caller makes the write, see reply_write_of(). REPLY_WAITS:
  * *ret waits. REPLY_STORED: as in replies_find(). */
 enum reply_found replies_ask(struct replies *replies, const struct reply_question *question,
                              struct buf *out, struct reply_ask **ret);
@@ -90,12 +90,12 @@ enum reply_found replies_ask(struct replies *replies, const struct reply_questio
 /* Withdraw an ask. NULL is fine. */
 void replies_leave(struct reply_ask *ask);
 
-/* The making that the first asker waits for. It belongs to that asker's loop. */
-struct reply_making *reply_making_of(struct reply_ask *ask, reply_left_fn *left, void *ctx);
+/* The pending that the first asker waits for. It belongs to that asker's loop. */
+struct reply_write *reply_write_of(struct reply_ask *ask, reply_left_fn *left, void *ctx);
 
 /* The write succeeded or failed. All askers get the outcome, a successful reply is kept, and
- * the making is freed. */
-void replies_made(struct reply_making *making, const struct write_outcome *outcome,
+ * the pending is freed. */
+void replies_made(struct reply_write *pending, const struct write_outcome *outcome,
                   uint64_t now_ms);
 
 #endif

@@ -109,8 +109,8 @@ static void askers_on_other_loops_are_answered_by_mail(void **state) {
     assert_int_equal(ask(replies, &maker, one), REPLY_NEW);
     assert_int_equal(ask(replies, &waiter, one), REPLY_WAITS);
     assert_int_equal(ask(replies, &waiter, other), REPLY_CONFLICT);
-    struct reply_making *making = reply_making_of(maker.ask, on_left, &left);
-    replies_made(making, &(struct write_outcome){.reply = STR("made")}, 0);
+    struct reply_write *pending = reply_write_of(maker.ask, on_left, &left);
+    replies_made(pending, &(struct write_outcome){.reply = STR("made")}, 0);
     assert_string_equal(waiter.heard, "");
     loop_turn(waiter.loop);
     assert_string_equal(waiter.heard, "made");
@@ -130,8 +130,8 @@ static void a_waiter_that_left_meanwhile_has_no_callback(void **state) {
     struct fault fault = {.reason = 0};
     assert_int_equal(ask(replies, &maker, one), REPLY_NEW);
     assert_int_equal(ask(replies, &waiter, one), REPLY_WAITS);
-    struct reply_making *making = reply_making_of(maker.ask, on_left, NULL);
-    replies_made(making, &(struct write_outcome){.fault = &fault, .reply = STR_EMPTY}, 0);
+    struct reply_write *pending = reply_write_of(maker.ask, on_left, NULL);
+    replies_made(pending, &(struct write_outcome){.fault = &fault, .reply = STR_EMPTY}, 0);
     replies_leave(waiter.ask);
     loop_turn(waiter.loop);
     loop_turn(maker.loop);
@@ -150,7 +150,7 @@ static void the_maker_hears_on_its_loop_that_no_call_waits(void **state) {
     struct fault fault = {.reason = 0};
     int left = 0;
     assert_int_equal(ask(replies, &maker, one), REPLY_NEW);
-    struct reply_making *first = reply_making_of(maker.ask, on_left, &left);
+    struct reply_write *first = reply_write_of(maker.ask, on_left, &left);
     assert_int_equal(ask(replies, &waiter, one), REPLY_WAITS);
     replies_leave(maker.ask);
     loop_turn(maker.loop);
@@ -159,7 +159,7 @@ static void the_maker_hears_on_its_loop_that_no_call_waits(void **state) {
     assert_int_equal(left, 0);
     /* Who comes before the mail has arrived begins anew. */
     assert_int_equal(ask(replies, &waiter, one), REPLY_NEW);
-    struct reply_making *second = reply_making_of(waiter.ask, on_left, &left);
+    struct reply_write *second = reply_write_of(waiter.ask, on_left, &left);
     loop_turn(maker.loop);
     assert_int_equal(left, 1);
     replies_made(first, &(struct write_outcome){.fault = &fault, .reply = STR_EMPTY}, 0);
@@ -180,9 +180,9 @@ static void made_while_that_mail_is_on_its_way_is_kept(void **state) {
     struct asker maker = {.loop = loop_new_fake()};
     int left = 0;
     assert_int_equal(ask(replies, &maker, one), REPLY_NEW);
-    struct reply_making *making = reply_making_of(maker.ask, on_left, &left);
+    struct reply_write *pending = reply_write_of(maker.ask, on_left, &left);
     replies_leave(maker.ask);
-    replies_made(making, &(struct write_outcome){.reply = STR("made")}, 0);
+    replies_made(pending, &(struct write_outcome){.reply = STR("made")}, 0);
     loop_turn(maker.loop);
     assert_int_equal(left, 0);
     assert_int_equal(ask(replies, &maker, one), REPLY_STORED);

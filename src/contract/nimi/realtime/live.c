@@ -223,7 +223,7 @@ void realtime_live_listen(struct realtime_session *session) {
 /* --- a turn ------------------------------------------------------------------------------- */
 
 /* What a new connection gets of the conversation: its text. */
-static void recall(struct realtime_turn *turn, struct live_more *more) {
+static void add_past(struct realtime_turn *turn, struct live_more *more) {
     const struct realtime_session *session = turn->session;
     struct nimi_text_generate_scenario_spec spec;
     struct prompt *past = ARENA_NEW(turn->arena, struct prompt);
@@ -245,7 +245,7 @@ struct provider *realtime_live_ask(struct realtime_turn *turn, struct fault *fau
     struct live_more more = {.sound = buf_str(&turn->input->sound),
                              .commit = turn->input->spoken};
     if (!connect_anew(session, &turn->admission, fault)) return NULL;
-    if (session->live_is_new) recall(turn, &more);
+    if (session->live_is_new) add_past(turn, &more);
     session->live_is_new = false;
     live_next(session->live, &more);
     return live_provider(session->live);

@@ -43,7 +43,7 @@ struct receipt {
     struct upload_ask *ask;     /* the open request to the store */
     struct str key; /* under which the reply is stored; empty: the caller sent none */
     uint8_t print[REPLIES_DIGEST_BYTES]; /* what the key stands for */
-    struct reply_making *making;         /* this upload is the one that is made under the key */
+    struct reply_write *pending;         /* this upload is the one that is made under the key */
     struct shared_once *claim; /* the same, among replicas; NULL: none, or not yet asked for */
     struct buf reply;
     struct buf again; /* the stored reply of an earlier upload with the same key */
@@ -60,10 +60,10 @@ static struct replies *replies_of(const struct receipt *receipt) {
     return receipt->call->instance->runtime->replies;
 }
 
-static void end_making(struct receipt *receipt, const struct write_outcome *outcome) {
-    struct reply_making *making = receipt->making;
-    receipt->making = NULL;
-    if (making) replies_made(making, outcome, clock_mono_ms());
+static void end_pending(struct receipt *receipt, const struct write_outcome *outcome) {
+    struct reply_write *pending = receipt->pending;
+    receipt->pending = NULL;
+    if (pending) replies_made(pending, outcome, clock_mono_ms());
 }
 
 static void end_claim(struct receipt *receipt) {
@@ -72,10 +72,10 @@ static void end_claim(struct receipt *receipt) {
 }
 
 /* Those that wait for this upload make it themselves. */
-static void give_making_up(struct receipt *receipt) {
+static void give_pending_up(struct receipt *receipt) {
     struct fault fault = {.reason = 0};
     err_set(&fault.why, ERR_UNAVAILABLE, "the upload that was waited for was not made");
-    end_making(receipt, &(struct write_outcome){.fault = &fault, .reply = STR_EMPTY});
+    end_pending(receipt, &(struct write_outcome){.fault = &fault, .reply = STR_EMPTY});
 }
 
 /* --- ending ------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static void receipt_release(struct receipt *receipt, bool whole) {
     receipt->ticket = NULL;
     buf_release(&receipt->gathered);
     end_claim(receipt); /* of a whole one the reply is kept */
-    if (!whole) give_making_up(receipt);
+    if (!whole) give_pending_up(receipt);
     if (!whole && receipt->kept) upload_drop(receipt->store, pruner->loop, receipt->upload.id);
     if (whole || receipt->kept) pruner_wake(pruner);
 }
@@ -138,8 +138,8 @@ static void make_reply(struct receipt *receipt) {
 /* Also to those that wait for it: this call is one of them. */
 static void receive_reply(struct receipt *receipt) {
     struct str reply = buf_str(&receipt->reply);
-    if (receipt->making)
-        end_making(receipt, &(struct write_outcome){.reply = reply});
+    if (receipt->pending)
+        end_pending(receipt, &(struct write_outcome){.reply = reply});
     else
         nimi_reply_again(receipt->call, reply);
 }
@@ -202,7 +202,7 @@ static void forget_earlier(struct receipt *receipt) {
     replies_forget(replies_of(receipt), receipt->key, again);
     digest_text(receipt->key, key);
     if (is_shared(receipt)) once_reply_forget(receipt->store, receipt->call->loop, key, again);
-    if (receipt->making)
+    if (receipt->pending)
         claim_or_put(receipt);
     else
         receive_claim(receipt);
@@ -211,8 +211,8 @@ static void forget_earlier(struct receipt *receipt) {
 /* Those that wait at this replica have the reply of the other one. */
 static void repeat_earlier(struct receipt *receipt) {
     struct str again = buf_str(&receipt->again);
-    bool waits = receipt->making != NULL; /* this call, too */
-    if (waits) end_making(receipt, &(struct write_outcome){.reply = again});
+    bool waits = receipt->pending != NULL; /* this call, too */
+    if (waits) end_pending(receipt, &(struct write_outcome){.reply = again});
     receipt_release(receipt, false);
     if (!waits) nimi_reply_again(receipt->call, again);
 }
@@ -271,7 +271,7 @@ static void on_outcome(const struct write_outcome *outcome, void *ctx) {
     }
 }
 
-/* The making ends when its receipt does, so before this. */
+/* The pending ends when its receipt does, so before this. */
 static void on_left(void *ctx) {
     (void)ctx;
 }
@@ -292,7 +292,7 @@ static void receive_claim(struct receipt *receipt) {
     buf_clear(&receipt->again);
     switch (replies_ask(replies_of(receipt), &question, &receipt->again, &call->ask)) {
     case REPLY_NEW:
-        receipt->making = reply_making_of(call->ask, on_left, receipt);
+        receipt->pending = reply_write_of(call->ask, on_left, receipt);
         claim_or_put(receipt);
         break;
     case REPLY_WAITS: break;
