@@ -209,7 +209,7 @@ static const char *lend(struct plugin_turn *turn, struct str text) {
 }
 
 /* Take the call's result from the record. False: it is not the call that was made. */
-static bool recall(struct plugin_turn *turn, struct str tool, struct weir_result *ret) {
+static bool take_recorded(struct plugin_turn *turn, struct str tool, struct weir_result *ret) {
     pthread_mutex_lock(&turn->shared.lock);
     size_t index = turn->shared.made++;
     pthread_mutex_unlock(&turn->shared.lock);
@@ -240,7 +240,7 @@ static int call(void *ctx, const struct weir_call *calls, size_t count,
                                      STR("it makes 1 to 64 calls at once"));
     if (was_said(turn)) {
         for (size_t i = 0; i < count; i++) {
-            if (!was_said(turn) || !recall(turn, str_from(calls[i].tool), &results[i]))
+            if (!was_said(turn) || !take_recorded(turn, str_from(calls[i].tool), &results[i]))
                 return differs(turn);
         }
         return WEIR_OK;
@@ -258,7 +258,7 @@ static int call(void *ctx, const struct weir_call *calls, size_t count,
 static int plugin_turn_ask(void *ctx, const char *question, struct weir_result *result) {
     struct plugin_turn *turn = ctx;
     if (was_said(turn))
-        return recall(turn, STR("request_approval"), result) ? WEIR_OK : differs(turn);
+        return take_recorded(turn, STR("request_approval"), result) ? WEIR_OK : differs(turn);
     struct reply_event event = {
         .kind = REPLY_APPROVAL, .text = str_from(question ? question : ""), .args = STR("{}")};
     if (plugin_turn_put(turn, &event) == WEIR_OVER) return WEIR_OVER;

@@ -174,8 +174,8 @@ static void stay_for(struct run *run, uint64_t ms) {
 }
 
 /* As on the way out: it can be found live before it stops being dormant. */
-static bool revive(const struct dormant_run *dormant, const struct store_load *load,
-                   struct err *e) {
+static bool wake_restore(const struct dormant_run *dormant, const struct store_load *load,
+                         struct err *e) {
     struct run *run = load->more ? NULL
                                  : run_restore(dormant->host, dormant->engine, dormant->run,
                                                load->sections, load->section_count);
@@ -201,7 +201,7 @@ static void dormant_wake_on_loaded(struct store_load *load, const struct err *fa
     if (failed) e = *failed;
     bool sleeps =
         dormant_runs_find(dormant_of(bringing->host->engine), bringing->run, &dormant);
-    bool back = !failed && (!sleeps || revive(&dormant, load, &e));
+    bool back = !failed && (!sleeps || wake_restore(&dormant, load, &e));
     arena_free(load->arena);
     dormant_wake_answer(bringing, back ? NULL : &e);
 }

@@ -171,7 +171,7 @@ static bool take_job(struct recovery *recovery, uint64_t run, const struct store
 
 /* --- runs that wait ----------------------------------------------------------------------- */
 
-static void revive(struct candidate *candidate, struct engine *engine) {
+static void recover_restore(struct candidate *candidate, struct engine *engine) {
     struct recovery *recovery = candidate->recovery;
     const struct store_load *load = &candidate->load;
     if (run_restore(recovery->host, engine, candidate->run, load->sections,
@@ -193,7 +193,7 @@ static void recover_on_engine(struct engine *engine, void *ctx) {
     struct candidate *candidate = ctx;
     struct recovery *recovery = candidate->recovery;
     candidate->ask = NULL;
-    revive(candidate, engine);
+    recover_restore(candidate, engine);
     finish_if_all_are_known(recovery);
 }
 
@@ -220,7 +220,7 @@ static void consider(struct recovery *recovery, const struct store_section *left
         .recovery = recovery, .run = left->run, .last_seq = left->first_seq, .load = *load};
     list_append(&recovery->candidates, &candidate->link);
     struct engine *engine = find_engine(candidate);
-    if (engine) revive(candidate, engine);
+    if (engine) recover_restore(candidate, engine);
 }
 
 /* --- all runs in turn --------------------------------------------------------------------- */
