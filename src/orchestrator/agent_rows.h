@@ -46,7 +46,7 @@ struct agent_row_end {
 };
 struct query *agent_rows_end(const struct agent_row *row, const struct agent_row_end *end);
 
-/* The calls with these ids, apart by commas, still run; others that nobody has touched for
+/* The calls with these ids, apart by commas, still run; others that were not touched for
  * stale_ms are ended. */
 struct query *agent_rows_sweep(struct str alive, int64_t stale_ms);
 

@@ -7,7 +7,7 @@
 
 struct blueprint_reading {
     struct orchestrator *orchestrator;
-    struct orchestrator_blueprint *blueprint; /* NULL: nobody waits for it */
+    struct orchestrator_blueprint *blueprint; /* NULL: no caller waits for it */
 };
 
 /* No list of tools means all of them. */

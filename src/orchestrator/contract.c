@@ -60,7 +60,7 @@ bool orchestrator_caller(const struct orchestrator *orchestrator, struct str uid
     return true;
 }
 
-/* Somebody else's workspace is not found, as one that there is not. */
+/* Another user's workspace is not found, like one that does not exist. */
 struct workspace_question orchestrator_question(const struct orchestrator_caller *caller,
                                                 struct str workspace, struct str conversation) {
     bool other = caller->workspace.len && !str_equal(caller->workspace, workspace);

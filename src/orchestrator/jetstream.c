@@ -36,7 +36,7 @@ void jetstream_close(struct jetstream *jetstream) {
     free(jetstream);
 }
 
-/* The stream, unless somebody has made it. */
+/* The stream, unless it exists. */
 static natsStatus need_stream(struct jetstream *jetstream) {
     const struct libnats *nats = jetstream->nats;
     static const char *subjects[] = {SUBJECT ">"};

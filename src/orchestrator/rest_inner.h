@@ -37,7 +37,7 @@ void rest_fail(struct rest_call *rest, int status, const char *code, struct str 
 void rest_answer(struct rest_call *rest, int status, const struct buf *body);
 /* Read; `done` gets the call, and ends with rest_release(). */
 void rest_ask(struct rest_call *rest, struct query *query, query_done_fn *done);
-/* Whether there is somebody to answer, and something; a failure is answered here. */
+/* Whether the caller is still there and there is an answer; a failure is answered here. */
 bool rest_answered(struct rest_call *rest, const struct err *failed);
 void rest_release(struct rest_call *rest);
 

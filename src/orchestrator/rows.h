@@ -89,7 +89,7 @@ bool rows_read_times(const struct postgres_request *answer, struct str message,
 /* The turns with these ids, apart by commas, still run. */
 struct query *rows_alive(struct str turns);
 
-/* End what a dead process has left: placeholders that nobody has touched for this long, at most
+/* End what a dead process has left: placeholders that were not touched for this long, at most
  * ROWS_SWEEP_MAX of them. Each row
  * of the answer is an id, a conversation, a workspace, an agent and a status. */
 struct query *rows_sweep(int64_t stale_ms);

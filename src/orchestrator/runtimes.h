@@ -5,7 +5,7 @@
  *
  * Before a turn its workspace's runtime is needed, and afterwards it is left again. A driver may
  * know the address at once, or start a program for the workspace, wait until it serves, and end
- * it when nobody needs it for some time.
+ * it when no turn has needed it for some time.
  *
  * Memory   a need lives from runtimes_need() to runtimes_leave(). Options are borrowed until
  *          runtimes_free().

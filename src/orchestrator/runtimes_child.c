@@ -53,7 +53,7 @@ struct own_runtime {
     struct text complaint; /* the end of its standard error */
     struct list needs;
     size_t need_count;
-    struct task told; /* to needs that came while it served */
+    struct task told; /* reports to needs that came while it served */
 };
 
 struct child_need {
@@ -121,7 +121,7 @@ static void own_gone(struct own_runtime *own, const struct err *why) {
     if (own->health) grpc_call_cancel(own->health);
     own->health = NULL;
     own->child = NULL;
-    own->need_count++; /* so that it outlives what is told */
+    own->need_count++; /* so that it outlives the report */
     tell(own, why);
     if (--own->need_count == 0) own_free(own);
 }
@@ -222,7 +222,7 @@ static bool own_new(struct children *children, struct str workspace, struct str 
                     struct own_runtime **ret, struct err *e);
 
 /* Start the program again for the turns that have waited for its end. Without a new one they
- * stay, and are told. */
+ * stay, and are notified. */
 static void succeed(struct own_runtime *own) {
     struct own_runtime *next;
     struct err e;

@@ -8,7 +8,8 @@
  * was made of a runtime that is refused in part is deleted, and so is a Service that an earlier process
  * has left without a Deployment. Another process may be taking that Service as its own at this moment:
  * it changes the Service then, and a Service is deleted only as it was seen, so that one of the two
- * wins, and both know which. A turn that waits too long is told that its runtime is still starting; the runtime goes on. */
+ * wins, and both know which. A turn that waits too long learns that its runtime is still
+ * starting; the runtime goes on. */
 #include "orchestrator/runtimes_kubernetes.h"
 
 #include "base/clock.h"
@@ -61,7 +62,7 @@ struct need {
     struct runtimes_need base;
     struct list link; /* in own->needs */
     struct own *own;
-    struct timer give_up; /* until it is told */
+    struct timer give_up; /* until it is reported */
     bool told;
 };
 
@@ -383,7 +384,8 @@ static void on_timer(void *ctx) {
     }
 }
 
-/* Nobody needs it: it goes when it is gone, or ends when it has been idle for long enough. */
+/* No turn needs it: it is freed when it is gone, or ends when it has been idle for long
+ * enough. */
 static void rest(struct own *own) {
     if (own->need_count) return;
     if (own->state == KUBE_RUNTIME_GONE)
@@ -445,7 +447,7 @@ static void on_there(const struct kube_seen *seen, void *ctx) {
     rest(own);
 }
 
-/* Somebody else has deleted its Deployment, or we have. */
+/* Its Deployment was deleted, by us or by someone else. */
 static void on_gone(struct str name, void *ctx) {
     struct cluster *cluster = ctx;
     struct own *own = map_find(cluster->by_name, name);

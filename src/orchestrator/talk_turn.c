@@ -212,7 +212,7 @@ static void store_placeholder(struct talk_turn *turn, const struct turn_effect *
 
 /* --- the end -------------------------------------------------------------------------------------------- */
 
-/* What the sender is told of this turn's first message. */
+/* What the sender learns of this turn's first message. */
 static void keep_times(struct talk_turn *turn) {
     const struct turn_part *part = turn_part_at(turn->turn, 0);
     turn->created_us = turn->updated_us = clock_unix_us();

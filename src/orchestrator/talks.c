@@ -188,7 +188,7 @@ static void answer_again(struct talk *talk, const struct rows_stored *row) {
     talk->answers = other;
     if (other)
         list_append(&other->joined, &talk->joining);
-    else if (str_equal(row->answer.status, STR("pending"))) /* it is written, or nobody's */
+    else if (str_equal(row->answer.status, STR("pending"))) /* it is written, or has no owner */
         talk_over(talk, NULL, &unknown_yet);
     else if (row->answer.id.len)
         answer_from_row(talk, row);
@@ -207,7 +207,7 @@ static void stored(struct talk *talk, const struct rows_stored *row) {
     if (talk->sink && talk->sink->on_stored) talk->sink->on_stored(row->id, twice, talk->ctx);
     if (!twice) emit_user_message(talk, row->created_us);
     if (talk->cancelled)
-        talk_over(talk, NULL, &internal); /* nobody waits; sent again, it is answered */
+        talk_over(talk, NULL, &internal); /* no caller waits; sent again, it is answered */
     else if (twice)
         answer_again(talk, row);
     else

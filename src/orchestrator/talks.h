@@ -5,7 +5,7 @@
  * The user's message is stored, if the quota allows it. Then each agent that it is for gets a
  * turn (turn.h) at the workspace's runtime (drive.h); what the turn does is shown to the
  * workspace's room and written to its rows. A turn that has begun is finished and stored also
- * when nobody waits for it any more, so a talk that is cancelled lives on until then.
+ * when no caller waits for it any more, so a talk that is cancelled lives on until then.
  *
  * A workspace has a limited number of turns at once; further ones wait for a place, and give up
  * after some time.
@@ -36,9 +36,9 @@ struct talks_options {
     struct driver *driver;
     talks_emit_fn *emit;
     void *ctx;
-    size_t turns_max;  /* of a workspace at once */
-    uint64_t wait_ms;  /* for a place */
-    uint64_t stale_ms; /* a placeholder that nobody has touched for this long is ended */
+    size_t turns_max;            /* of a workspace at once */
+    uint64_t wait_ms;            /* for a place */
+    uint64_t stale_ms;           /* a placeholder that was not touched for this long is ended */
     void (*on_usage)(void *ctx); /* usage was stored; may be NULL */
 };
 
@@ -88,8 +88,8 @@ struct talk_sink {
 struct talk *talk_start(struct talks *talks, const struct talk_request *request,
                         const struct talk_sink *sink, void *ctx);
 
-/* No callback follows. Its turns end, unless somebody else waits for their answer too, and what was
- * said is stored. */
+/* No callback follows. Its turns end, unless another caller waits for their answer too, and
+ * what was said is stored. */
 void talk_cancel(struct talk *talk);
 
 /* --- who asks another agent ----------------------------------------------------------------- */

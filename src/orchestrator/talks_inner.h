@@ -42,12 +42,12 @@ struct talk {
     size_t turn_count;
     bool cancelled;
     bool begun;                   /* its turns */
-    bool over;                    /* its answer was told */
+    bool over;                    /* its answer was reported */
     struct list joined;           /* talks about the same message, which get its answer */
     struct list joining;          /* in another one's `joined` */
     struct talk *answers;         /* that other one, while it is in there */
     bool delivered, read;         /* these were shown of the user's message */
-    const struct talk_sink *sink; /* NULL: nobody listens */
+    const struct talk_sink *sink; /* NULL: no listener */
     void *ctx;
     struct task task;
 };

@@ -294,7 +294,7 @@ static void put_payload(struct buf *out, struct str json) {
     jsonb_put(json, out);
 }
 
-/* Of a call whose answer nobody has heard, the output says so. */
+/* If no caller received the answer of a call, the output says so. */
 static void put_output(struct buf *out, const struct orchestrator_audit *row) {
     struct str rest = str_skip(row->result, 1);
     if (!row->unheard || !str_starts(row->result, STR("{"))) {

@@ -15,7 +15,7 @@
 struct tool_use {
     struct orchestrator *orchestrator;
     struct orchestrator_call *call;
-    bool left;                          /* nobody hears the answer, but the audit log has it */
+    bool left; /* no caller gets the answer, but the audit log has it */
     struct orchestrator_call_view view; /* its texts are in the arena */
     struct arena *arena;
     struct workspace *workspace; /* NULL: not found yet */
@@ -34,7 +34,7 @@ void tool_use_ask(struct tool_use *use, struct query *query, query_done_fn *done
 /* Answer, and end it. */
 void tool_use_answer(struct tool_use *use, struct str json);
 void tool_use_fail(struct tool_use *use, struct str text);
-/* Whether it goes on: nothing failed, and somebody waits for it. Otherwise it has ended. */
+/* Whether it goes on: nothing failed, and a caller waits for it. Otherwise it has ended. */
 bool tool_use_answered(struct tool_use *use, const struct err *failed);
 
 /* A text among the arguments, or empty. */

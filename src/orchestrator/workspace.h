@@ -41,7 +41,7 @@ struct workspace_question {
 
 /* A reference for the callback, or NULL.
  * errors  ERR_NOT_FOUND with "workspace not found" or "conversation not found", also when it is
- *         somebody else's; those of the database */
+ *         another user's; those of the database */
 typedef void workspace_fn(struct workspace *found, const struct err *failed, void *ctx);
 
 /* `question` is copied. */

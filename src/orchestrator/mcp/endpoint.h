@@ -46,7 +46,7 @@ void orchestrator_call_fail(struct orchestrator_call *call, struct str text);
 void orchestrator_call_report(struct orchestrator_call *call, struct str message);
 /* Call `left` when no answer is wanted any more: its arguments and its arena are gone after that.
  * A function that does not answer at once must set it. It must answer nevertheless, then or later:
- * nobody hears it, but the audit log says what became of the call. */
+ * no caller hears it, but the audit log says what became of the call. */
 void orchestrator_call_watch(struct orchestrator_call *call, void (*left)(void *ctx),
                              void *ctx);
 
@@ -73,7 +73,7 @@ struct orchestrator_audit {
     struct str arguments, result; /* JSON */
     bool error;
     bool refused;    /* the endpoint was not ready: nothing was done */
-    bool unheard;    /* its caller had left, or was told that the server stops */
+    bool unheard;    /* its caller had left, or was answered that the server stops */
     int64_t unix_ms; /* when it came */
     uint64_t took_ms;
 };

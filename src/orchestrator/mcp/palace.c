@@ -35,7 +35,7 @@ struct palace {
     size_t category_count, total, pages;
     struct str id; /* of the drawer that was added, or removed */
     bool changes;  /* it adds or removes: this is under way */
-    bool left;     /* nobody waits for it, and its texts are gone */
+    bool left;     /* no caller waits for it, and its texts are gone */
 };
 
 /* --- endings ------------------------------------------------------------------------------ */
