@@ -128,8 +128,8 @@ static bool decide_budget(const struct model_options *options, struct thinking *
     return true;
 }
 
-/* The API refuses to think when it is told which tool to call. The caller's choice counts: it
- * is for one reply, and the next one thinks again. */
+/* The API refuses to think when the request names the tool to call. The caller's choice
+ * counts: it is for one reply, and the next one thinks again. */
 static bool decide_thinking(struct str model, const struct prompt *prompt,
                             const struct model_options *options, bool forced,
                             struct thinking *thinking, struct err *e) {

@@ -97,7 +97,7 @@ struct str live_event_id(const struct live *live, const char *what, char ret[40]
 bool live_send(struct live *live) {
     struct reply_failure failure = {.reason = PROVIDER_BROKEN};
     if (live->state == LIVE_OVER) return false;
-    if (!live->socket) { /* its end is told when what came before it was read */
+    if (!live->socket) { /* its end is reported when what came before it was read */
         buf_release(&live->out);
         return true;
     }
@@ -146,7 +146,7 @@ static void on_session_updated(struct live *live, const struct live_event *event
     if (!live->freed) live_call_go_on(live);
 }
 
-/* One that nobody waits for is stopped at once. */
+/* One that no call waits for is stopped at once. */
 static void on_response_created(struct live *live, const struct live_event *event) {
     bool asked = live->state == LIVE_ASKED;
     if (!asked && live->state != LIVE_READY) return;

@@ -70,7 +70,7 @@ struct live;
 struct live_events {
     /* It is ready. */
     void (*on_ready)(void *ctx);
-    /* It is over; the call that ran has been told. Its sound, if any was heard for a turn that
+    /* It is over; the call that ran was notified. Its sound, if any was heard for a turn that
      * was not asked for yet, is lost. `failure` is worded for callers. */
     void (*on_over)(const struct reply_failure *failure, bool sound_lost, void *ctx);
     void (*on_room)(void *ctx); /* it can hear again */

@@ -58,7 +58,7 @@ struct live {
     bool refused_sound;   /* live_hear() has said no since on_room */
     bool held;            /* by the call */
     struct list messages; /* that came while it was held */
-    bool ended;           /* the socket is; `end` is told when the messages were read */
+    bool ended;           /* the socket is; `end` is reported when the messages were read */
     struct reply_failure end;
     unsigned inside; /* callbacks on the stack */
     bool freed;

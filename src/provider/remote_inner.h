@@ -69,7 +69,8 @@ void failure_unreachable(const struct err *why, struct reply_failure *ret);
 void failure_refused(const struct dialect *dialect, unsigned status, struct str type,
                      struct str text, struct reply_failure *ret);
 
-/* The server sends us elsewhere. That is not followed: a key would go to a host that nobody named. */
+/* The server sends us elsewhere. That is not followed: a key would go to a host that no
+ * setting names. */
 void failure_redirected(const struct dialect *dialect, unsigned status,
                         struct reply_failure *ret);
 
