@@ -79,7 +79,7 @@ static struct seen_row *see(struct answer_box *box, const struct posted_id *id) 
     return seen;
 }
 
-/* Those that the last whole pass did not find are gone. `all`: every one. */
+/* Runs that the last whole pass did not find are gone. `all`: every one. */
 static void forget_seen(struct answer_box *box, bool all) {
     struct map *kept = map_new();
     size_t at = 0;

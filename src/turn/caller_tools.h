@@ -9,7 +9,7 @@
  *     the next turn brings the results as messages, and the model is shown call and result
  *
  * A call whose arguments cannot be read is not handed over, unless the caller's contract carries
- * them as text: the model is told, and none of the reply's calls of the caller is made.
+ * them as text: the model learns this, and none of the reply's calls of the caller is made.
  *
  * An open call that no later turn answers is left out of what the model is shown.
  *
@@ -33,7 +33,7 @@ struct caller_tools {
     const struct tool_offer *list;
     size_t count;
     bool args_as_text;           /* as struct run_request has it */
-    bool choice_told;            /* the model has been told the choice */
+    bool choice_told;            /* the choice was sent to the model */
     struct str choice;           /* as struct provider_request has it */
     const struct agent *for_one; /* whose offer `merged` holds */
     const struct tool_offer *merged;

@@ -118,7 +118,7 @@ bool run_needs_compacting(const struct run *run, enum compaction_why *ret) {
 
 /* --- the question ------------------------------------------------------------------------- */
 
-/* Notes of refused messages tell nothing; opaque messages are nobody's words. */
+/* Notes of refused messages say nothing, and opaque messages have no words. */
 static bool is_told(const struct message *message) {
     return message->role != MESSAGE_OPAQUE &&
            !(message->role == MESSAGE_USER && message->error);

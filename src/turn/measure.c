@@ -21,7 +21,7 @@ static uint64_t since_us(const struct run *run, uint64_t then_ms) {
 /* --- spans -------------------------------------------------------------------------------- */
 
 /* The span of the turn, which begins with what is first asked of it. A restored turn begins
- * another one. NULL: nobody wants it. */
+ * another one. NULL: it is not wanted. */
 static struct trace_context *turn_span(struct run *run) {
     const struct trace_context *caller = run->request.trace;
     if (run->measure.turn || !spans_wanted()) return run->measure.turn;

@@ -4,7 +4,7 @@
  *                  ├ execute_tool  does not sample is only passed on
  *                  └ approval
  *
- * Each function costs a load of two flags while nobody wants any.
+ * Each function costs a load of two flags while no one wants any.
  *
  * Memory   struct measure is a plain value inside its run.
  * Threads  the loop of its run. */

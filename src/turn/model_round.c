@@ -381,7 +381,7 @@ static void model_round_on_done(const struct reply_event *event, void *ctx) {
     if (run_end_usage(run, event->model) && run_bring_reply(run)) run_end_reply(run);
 }
 
-/* As if the provider had ended the reply here, which it is told to. What it counts comes too late. */
+/* As if the provider had ended the reply here; it is asked to stop. Its counts come too late. */
 static void end_at_stop(struct run *run, struct str stop) {
     const struct reply_event done = {REPLY_DONE, .model = run->model_round.request.model};
     const struct provider_kind *kind = run->agent->provider->kind;

@@ -119,7 +119,7 @@ static bool has_begun(const struct run *run) {
     return run->conversation.count > run->conversation.own_from;
 }
 
-/* A caller that was told the id may ask another replica for it, which knows it from now on. */
+/* A caller that knows the id may ask another replica for it, which knows it from now on. */
 static void append_started(struct run *run) {
     struct event started =
         record_started(&run->record, run->request.text, run->request.contract);
@@ -180,7 +180,7 @@ static bool is_allowed(struct run *run) {
     return run->guarded.first ? run->guarded.passed : run_guard_request(run);
 }
 
-/* A turn that never began leaves no trace, unless somebody was told its id: it then says what was
+/* A turn that never began leaves no trace, unless a caller knows its id: it then says what was
  * asked, and why it came to nothing. */
 static void end_queued(struct run *run) {
     if (run->request.promised && !has_begun(run)) {

@@ -222,7 +222,7 @@ static bool name_outside(const struct turn_call *call, struct str *ret) {
 }
 
 /* Whether the call may be made as it was recorded. A process that takes up the run later may have
- * other tools; a repeat would not be told of an effect that the journal does not know. */
+ * other tools; a repeat would not learn of an effect that the journal does not know. */
 static bool check_recorded(struct turn_call *call, struct err *e) {
     return check_call(call, e) &&
            (call->kind->idempotent || !call->harmless ||
