@@ -199,7 +199,7 @@ static void learning_leave(struct learning *learning) {
 
 static void watcher_learn(struct nimi_instance *instance);
 
-/* What was told while the store was away is told to no watcher again. */
+/* What was published while the store was away is not reported to any watcher again. */
 static void learned(const struct err *failed, void *ctx) {
     struct nimi_instance *instance = ctx;
     instance->learning = NULL;

@@ -2,14 +2,15 @@
  *
  * They are in memory (auth/sessions.h, grant/grants.h). Where replicas share a store, each change of
  * them is a fact in the store (store/fact.h) before its caller has its reply, and a call that needs
- * them waits until this process has read what was told before the call:
+ * them waits until this process has read what was published before the call:
  *
- *     a change ─▶ told ─▶ read back, in the order of all ─▶ its reply
+ *     a change ─▶ published ─▶ read back, in the order of all ─▶ its reply
  *     a call that needs them ─▶ waits ─▶ what is new is read ─▶ goes on
  *
  * So a token that was revoked is refused everywhere once the revocation was answered. All replicas
  * apply the facts in the same order, and so agree. The memory changes by reading alone: a change that
- * could not be told was not made, and nothing is to be undone. Without replicas it is made at once.
+ * could not be published was not made, and nothing is to be undone. Without replicas it is
+ * made at once.
  *
  * Private to contract/nimi.
  *
@@ -22,7 +23,7 @@
 #include "contract/nimi/call.h"
 #include "proto/nimi_fact.pb.h"
 
-#define FACTS_APP_KEPT_MS (30ll * 24 * 60 * 60 * 1000) /* a registration, since it was told */
+#define FACTS_APP_KEPT_MS (30ll * 24 * 60 * 60 * 1000) /* of a registration */
 
 struct facts;
 struct grants;
@@ -34,7 +35,8 @@ void facts_free(struct facts *facts); /* NULL is fine */
 /* Share them with the other replicas of this store, if there may be any. Harmless again. */
 void facts_share(struct facts *facts, struct store *store);
 
-/* Keep the memory near to what is told, on the loop of one instance: lasting streams look there. */
+/* Keep the memory close to what is published, on the loop of one instance: lasting streams
+ * look there. */
 void facts_watch_init(struct nimi_instance *instance);
 void facts_watch(struct nimi_instance *instance);
 void facts_unwatch(struct nimi_instance *instance);
@@ -56,14 +58,14 @@ void facts_leave(struct nimi_call *call);
 struct facts_change;
 
 /* A change, and its reply, which are encoded before this returns.
- * until_ms  Unix time from which nobody needs the fact any more */
+ * until_ms  Unix time from which the fact is not needed any more */
 struct facts_change *facts_change(struct nimi_call *call, const struct fact_fact *fact,
                                   int64_t until_ms, const struct pb_message *type,
                                   const void *reply);
 
 /* Make the change, at all replicas, then reply. Takes it. No lock of the tables is held.
  * refuses  RESOURCE_EXHAUSTED the caller has too many (store/fact.h); UNAVAILABLE it could not be
- *          told, or it is not known whether it was */
+ *          published, or it is not known whether it was */
 void facts_tell(struct facts_change *change);
 
 #endif

@@ -1,6 +1,6 @@
 /* log_subscription: a call that sends the events of a stored log until one side ends it (mode D).
  *
- *     new ─▶ reading ⇄ full        from the store, page by page, while it lags behind
+ *     new ─▶ reading ⇄ full        from the store, page by page, while it lags
  *               │ ▲
  *               ▼ │ fell out of the window
  *              live                from the topic that all subscribers share (log_topic.h)

@@ -32,7 +32,7 @@ struct log_topic {
 
     pthread_mutex_t lock; /* guards the next two */
     bool mailed;          /* the mail is on its way */
-    bool closing;         /* nobody refers to it any more */
+    bool closing;         /* no reference is left */
     struct mail mail;
 
     /* The loop's own. */

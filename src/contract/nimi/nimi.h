@@ -205,7 +205,7 @@ struct nimi_instance {
     struct bank_pruner bank_pruner;
     struct embedder embedder;              /* makes the vectors of memory banks */
     struct changes_watcher *facts_watcher; /* NULL: another instance does */
-    struct learning *learning;             /* what was told since; facts.c */
+    struct learning *learning;             /* what the facts said since; facts.c */
     bool learn_again;
     struct timer facts_again; /* the store was away */
     struct timer grant_uses;  /* while a stream lasts that brought a grant: grant/use.h */

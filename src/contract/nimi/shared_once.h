@@ -32,7 +32,8 @@ enum shared_once_state {
 
 extern const struct state shared_once_states[SHARED_ONCE_STATE_COUNT];
 
-/* Called once, later. NEW, KEPT (with the reply, lent) or OTHER; or failed says why nobody knows. */
+/* Called once, later. NEW, KEPT (with the reply, lent) or OTHER; or failed says why it is not
+ * known. */
 typedef void shared_once_fn(enum once_claimed found, struct str reply, const struct err *failed,
                             void *ctx);
 

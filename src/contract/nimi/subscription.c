@@ -12,7 +12,7 @@ struct subscription {
     bool (*wants)(struct str label, const void *filter);
     void *filter;
     void (*turned)(uint64_t cursor, void *ctx);
-    void (*left)(void *ctx); /* NULL: it was told, or need not be */
+    void (*left)(void *ctx); /* NULL: it was called, or need not be */
     void *ctx;
 };
 

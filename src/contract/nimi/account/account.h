@@ -69,7 +69,7 @@ bool account_wants_read(struct nimi_account *account);
 typedef bool account_trusts_fn(struct str issuer, const void *ctx);
 
 /* Take what was read: all records of the account. Harmless if it was done meanwhile.
- * trusts  NULL: there are no issuers, and nobody is logged in
+ * trusts  NULL: there are no issuers, and no one is logged in
  * failed  NULL: it was read */
 void account_restore(struct nimi_account *account, const struct kept_record *records,
                      size_t count, const struct err *failed, account_trusts_fn *trusts,
@@ -88,7 +88,7 @@ uint64_t account_due_ms(struct nimi_account *account);
 struct account_status {
     enum account_state state;
     int reason;
-    char subject[ID_MAX_BYTES + 1]; /* empty: nobody is logged in */
+    char subject[ID_MAX_BYTES + 1]; /* empty: no one is logged in */
 };
 
 void account_status(struct nimi_account *account, struct account_status *ret);
@@ -180,7 +180,7 @@ void account_unlock(struct nimi_account *account);
 /* The rest needs the lock. The topic exists once the store was read. */
 struct topic *account_topic(struct nimi_account *account);
 
-/* Whether somebody else than the caller of this token is logged in. */
+/* Whether someone other than the caller of this token is logged in. */
 bool account_is_foreign(const struct nimi_account *account, struct str by);
 
 /* The state as an event, whose texts are the account's. */

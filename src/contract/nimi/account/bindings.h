@@ -1,6 +1,6 @@
 /* bindings: what apps may do on behalf of the account, each for one relation of an app.
  *
- * Only those that are not over are held. They do not survive the process.
+ * Only bindings that are not over are held. They do not survive the process.
  *
  * Memory   owns copies.
  * Threads  none; the account's lock guards them.

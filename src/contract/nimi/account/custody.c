@@ -1,6 +1,6 @@
 /* What is on disk of the account, and what is published of it.
  *
- *     KEPT_ACCOUNT          "subject", "issuer", "expires_ms" (Unix, decimal); none: nobody
+ *     KEPT_ACCOUNT          "subject", "issuer", "expires_ms" (Unix, decimal); none: no one
  *     KEPT_ACCOUNT_EVENT    the newest ACCOUNT_EVENTS_KEPT events, by sequence
  *     KEPT_ACCOUNT_BINDING  the relations of bindings that are not over, by id
  *

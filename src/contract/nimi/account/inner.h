@@ -29,7 +29,7 @@ struct nimi_account {
     bool known;                      /* the state is what the store has */
     bool writing;                    /* a change is on its way to the disk */
     uint64_t retry_ms;               /* while not known: when to read again */
-    struct text subject, issuer;     /* no text: nobody is logged in */
+    struct text subject, issuer;     /* no text: no one is logged in */
     uint64_t expires_ms;             /* of the account, in the loop's time */
     int64_t expires_unix_ms;
     struct text token, scope, session; /* of the login; a restart forgets them */

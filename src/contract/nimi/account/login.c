@@ -236,7 +236,7 @@ void account_login(struct nimi_call *call, const void *request) {
 
 /* --- CompleteLogin ------------------------------------------------------------------------ */
 
-/* Why a token is refused. What has run out is told apart, because a new one helps. */
+/* Why a token is refused. An expired one has a reason of its own, because a new one helps. */
 static int reason_of_token(struct str token, struct arena *arena) {
     struct jwt jwt;
     struct err e;

@@ -109,7 +109,7 @@ static void refuse_session(struct nimi_call *call, enum session_verdict verdict)
                     "this app has no such session any more; call OpenSession");
 }
 
-/* What is told also ends the token that it replaces, which may have a longer time. */
+/* The fact also ends the token that it replaces, which may have a longer time. */
 static void reply_refreshed(struct nimi_call *call, struct session_opened *opened,
                             struct str subject) {
     const struct google_timestamp expires = nimi_moment(opened->expires_ms);

@@ -1,12 +1,12 @@
 /* embedder: give the records of banks their vectors, after they were retained.
  *
  *     off ─▶ looking ─▶ asking a model ─▶ keeping ─▶ looking ...
- *      ▲        ├─▶ idle, until it is woken: nothing is behind
- *      │        └─▶ resting: all that is behind failed lately
+ *      ▲        ├─▶ idle, until it is woken: no bank lags
+ *      │        └─▶ resting: every bank that lags failed lately
  *      └── from every state
  *
  * What is to be done is in the store (store/bank_vector.h), so it goes on after a restart where it
- * was. Banks that are behind take turns, a batch of records each. A bank whose model fails rests
+ * was. Banks that lag take turns, a batch of records each. A bank whose model fails rests
  * for a second, then for twice as long each time, up to a minute. When a model refuses a batch
  * its records are asked for one by one, and one that is refused alone, while the model takes
  * another text, gets no vector: it is found by its words.
@@ -78,7 +78,7 @@ void embedder_init(struct embedder *embedder, struct nimi_instance *instance);
 void embedder_start(struct embedder *embedder, struct store *store); /* NULL: stays off */
 void embedder_stop(struct embedder *embedder);                       /* harmless when off */
 
-/* A bank may be behind. */
+/* A bank may lag. */
 void embedder_wake(struct embedder *embedder);
 
 #endif

@@ -5,7 +5,7 @@
  *     end_of_turn, a message ─▶ a turn ─▶ TEXT_DELTA, AUDIO_CHUNK ... COMPLETED | FAILED
  *
  * The server keeps the conversation. When a connection is lost, the turn that runs fails, and the
- * next input makes a new connection, which is told the conversation as far as it is text.
+ * next input makes a new connection, which gets the conversation as far as it is text.
  *
  * Private to contract/nimi/realtime.
  *

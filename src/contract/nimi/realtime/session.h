@@ -109,7 +109,7 @@ struct realtime_session {
     struct realtime_sounds sounds;    /* constant */
     struct live *live;                /* NULL: not connected yet */
     struct engine *live_engine;       /* a reference, which keeps its model */
-    bool live_is_new;                 /* it was told nothing of the conversation yet */
+    bool live_is_new;                 /* it has nothing of the conversation yet */
     struct realtime_opening *opening; /* the call that waits for the connection; NULL: none */
 };
 

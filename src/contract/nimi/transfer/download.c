@@ -40,7 +40,7 @@ static struct download *download_of(struct list *link) {
 
 /* --- the table ---------------------------------------------------------------------------- */
 
-/* A watcher that lags by more has missed something, and is told so. */
+/* A watcher that lags by more has missed something, and learns so. */
 static const struct topic_options events = {
     .kind = TOPIC_EVENTS, .max_bytes = 256 * KIB, .max_frames = 512, .first_sequence = 1};
 

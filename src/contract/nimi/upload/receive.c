@@ -71,7 +71,7 @@ static void end_claim(struct receipt *receipt) {
     receipt->claim = NULL;
 }
 
-/* Those that wait for this upload make it themselves. */
+/* Calls that wait for this upload make it themselves. */
 static void give_pending_up(struct receipt *receipt) {
     struct fault fault = {.reason = 0};
     err_set(&fault.why, ERR_UNAVAILABLE, "the upload that was waited for was not made");
@@ -135,7 +135,7 @@ static void make_reply(struct receipt *receipt) {
     pb_encode(&nimi_upload_artifact_response_table, &response, &receipt->reply);
 }
 
-/* Also to those that wait for it: this call is one of them. */
+/* Also to the calls that wait for it: this one is among them. */
 static void receive_reply(struct receipt *receipt) {
     struct str reply = buf_str(&receipt->reply);
     if (receipt->pending)
@@ -208,7 +208,7 @@ static void forget_earlier(struct receipt *receipt) {
         receive_claim(receipt);
 }
 
-/* Those that wait at this replica have the reply of the other one. */
+/* Calls that wait at this replica have the reply of the other one. */
 static void repeat_earlier(struct receipt *receipt) {
     struct str again = buf_str(&receipt->again);
     bool waits = receipt->pending != NULL; /* this call, too */
