@@ -1,4 +1,4 @@
-/* agent_card: what a program is told of an agent before it talks to it: its A2A card.
+/* agent_card: what a program learns of an agent before it talks to it: its A2A card.
  *
  * The same members say it to readers of A2A 0.3 (`url`, `preferredTransport`) and of 1.0
  * (`supportedInterfaces`), which skip each other's. They stand in the cards at both well-known

@@ -30,7 +30,7 @@ MUST_CHECK bool contract_caller_of(struct route_call *call,
                                    struct contract_caller *ret,
                                    struct route_failure *ret_failure);
 
-/* The refusal of a token that nobody knows. */
+/* The refusal of an unknown token. */
 struct route_failure contract_caller_unknown(void);
 
 #endif

@@ -52,7 +52,7 @@ struct str completion_finish_reason(const struct completion *completion,
  * failure. */
 bool completion_is_filtered(const struct event *last);
 
-/* Then: what the caller is told. Of a model that said something, its words. */
+/* Then: what the caller reads. Of a model that said something, its words. */
 struct str completion_refusal(const struct event *last);
 
 /* The members of a call, as Chat has them. `event` is an EVENT_TOOL_CALL. */

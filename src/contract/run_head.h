@@ -1,6 +1,6 @@
 /* run_head: how a run began, read from its first event, in memory or in the store.
  *
- * A request names an earlier response, or repeats an idempotency key: the run behind it says whose it
+ * A request names an earlier response, or repeats an idempotency key: the run of it says whose it
  * is and which session it belongs to. Any loop finds it, and so does a later process.
  *
  * Memory   opaque; it ends with its answer, or with run_head_cancel().

@@ -120,7 +120,7 @@ static void add_run(struct a2a_list *list, uint64_t run, uint64_t before) {
     list->runs[list->run_count++] = run;
 }
 
-/* Those that were live, and those that are stored; of the latter the newest. */
+/* Tasks that were live, and stored ones; of the latter the newest. */
 static void gather(struct a2a_list *list, struct str session, const uint64_t *stored,
                    size_t count) {
     const struct a2a_call *call = list->call;

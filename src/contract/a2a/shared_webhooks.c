@@ -208,7 +208,7 @@ struct webhook_claim_ask *shared_webhooks_room(const struct webhook_put *put,
     return ask;
 }
 
-/* Where nobody knows whether it is in the store, the look before the first post says. */
+/* If it is not known whether it is in the store, the look before the first post says. */
 static void shared_on_put(bool stands, const struct err *failed, void *ctx) {
     struct shared_webhook *webhook = ctx;
     struct shared_webhooks *shared = webhook->shared;
@@ -398,7 +398,7 @@ static void stop_looking(struct shared_webhooks *shared) {
     shared->looking = NULL;
 }
 
-/* A mail ends those that were removed. */
+/* A mail ends the removed ones. */
 static void shared_stop_removed(struct shared_webhooks *shared,
                                 const struct push_place *place) {
     LIST_EACH(&shared->removed, link) {

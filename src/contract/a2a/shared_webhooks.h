@@ -39,7 +39,7 @@ struct webhook_claim_ask *shared_webhooks_room(const struct webhook_put *put,
                                                webhook_claim_fn *done, void *ctx);
 
 /* Add a webhook, or replace the one of the same id. `done` is called once it is in the store, on the
- * loop of its place; NULL: nobody waits.
+ * loop of its place; NULL: no caller waits.
  * errors  those of shared_webhooks_room() */
 struct shared_webhook;
 struct shared_webhook *shared_webhooks_put(struct shared_webhooks *shared,

@@ -1,4 +1,4 @@
-/* webhook: an address that is told what becomes of a task, as a client names it.
+/* webhook: an address, named by a client, that is notified of what becomes of a task.
  *
  *     1.0  {"taskId":"7","id":"mine","url":"https://...","token":"...",
  *           "authentication":{"scheme":"Bearer","credentials":"..."}}

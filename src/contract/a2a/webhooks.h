@@ -52,7 +52,7 @@ MUST_CHECK bool webhooks_have_room(struct webhooks *webhooks, const struct webho
                                    struct err *e);
 
 /* Add a webhook, or replace the one of the same id. `kept` is called once it is on disk, or not
- * at all where there is no store (*ret_ask NULL); NULL: nobody waits.
+ * at all where there is no store (*ret_ask NULL); NULL: no caller waits.
  * errors  those of webhooks_have_room() */
 MUST_CHECK bool webhooks_put(struct webhooks *webhooks, const struct webhook_put *put,
                              kept_done_fn *kept, void *ctx, struct kept_ask **ret_ask,

@@ -1,7 +1,7 @@
 /* response_input: what the caller of a response sent, as a list of input items.
  *
- * It is told from the first events of its run: the text, or the messages that were new to the session;
- * or, for a response that begins with a person's answer, that answer.
+ * It is taken from the first events of its run: the text, or the messages that were new to the
+ * session; or, for a response that begins with a person's answer, that answer.
  *
  * Memory   owns its arena.
  * Threads  none.

@@ -3,8 +3,8 @@
  *     the store ─▶ those that are not in memory here ─┐
  *     the table of pending approvals ─▶ the others ───┴▶ merged, each once
  *
- * The store is asked first: whoever falls asleep afterwards was in it before. It is not asked where
- * every run that waits is in memory. No run is brought back into memory for it. */
+ * The store is asked first: a run that leaves memory afterwards was in it before. It is not
+ * asked where every run that waits is in memory. No run is brought back into memory for it. */
 #include "base/mem.h"
 #include "contract/weir/inner.h"
 #include "store/waiting_list.h"
