@@ -1,7 +1,7 @@
 /* elsewhere: an answer to a session's run that waits for a human at another replica.
  *
  *     a run is named ───────────────┐
- *     whose is the session? ─▶ ours, or nobody's: NONE
+ *     whose is the session? ─▶ ours, or no one's: NONE
  *              │ another's
  *              ▼
  *     does its newest run wait? ─▶ no: NONE

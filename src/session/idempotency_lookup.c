@@ -86,8 +86,8 @@ static bool stands_for_run(const struct idempotency_lookup *lookup,
 
 static void idempotency_lookup_load(void *ctx);
 
-/* Found free: whoever has the lease may begin. The store is asked again, because another replica
- * may have begun meanwhile. */
+/* Found free: the holder of the lease may begin. The store is asked again, because another
+ * replica may have begun meanwhile. */
 static void on_leased(struct lease_request *request, const struct err *failed, void *ctx) {
     struct idempotency_lookup *lookup = ctx;
     struct err late;

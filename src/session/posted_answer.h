@@ -4,10 +4,10 @@
  *        │                                      └─▶ it does not fit: refused
  *        └─▶ not taken after a while (session_table_wait_ms()): withdrawn, and refused
  *
- * The log is the proof, which may be that of another answer: whoever posts one reads the run then.
- * When the replica that has the run dies, the next one takes the answer. One that was withdrawn is
- * never given: taking and withdrawing compete (store/posted.h), and an answer that was taken is
- * waited for. Its idempotency key stays this replica's until the end.
+ * The log is the proof, which may be that of another answer: the poster of one reads the run
+ * then. When the replica that has the run dies, the next one takes the answer. One that was
+ * withdrawn is never given: taking and withdrawing compete (store/posted.h), and an answer
+ * that was taken is waited for. Its idempotency key stays this replica's until the end.
  *
  * Memory   opaque; posted_answer_cancel() at any time before on_end, which ends it as well.
  * Threads  the loop that posts.
@@ -51,7 +51,7 @@ struct posted_answer_options {
 /* Only where the store is shared. */
 struct posted_answer *posted_answer_start(const struct posted_answer_options *options);
 
-/* Nobody waits for it any more: no callback follows. NULL is fine. */
+/* The caller does not wait any more: no callback follows. NULL is fine. */
 void posted_answer_cancel(struct posted_answer *posted);
 
 #endif

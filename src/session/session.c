@@ -219,7 +219,7 @@ void session_hold(struct session_table *table, const struct session_name *name,
 
 /* --- leases ------------------------------------------------------------------------------- */
 
-/* Behind the others that return. */
+/* After the others that return. */
 static void wait_ahead(struct session *session, struct lease *lease) {
     struct list *last = &session->waiters;
     while (last->next != &session->waiters &&

@@ -72,8 +72,8 @@ bool session_has_pending(struct session_table *table, const struct session_name 
 /* Withdraw a parked run. False: it was taken, and its answer is on the way. */
 bool session_unpark(struct session_table *table, struct pending_approval *parked);
 
-/* The parked run waits no longer, as if it were answered: nobody did so in time, or it ends. False:
- * as session_unpark(). */
+/* The parked run waits no longer, as if it were answered: no answer came in time, or it ends.
+ * False: as session_unpark(). */
 bool session_expire(struct session_table *table, struct pending_approval *parked);
 
 #endif
