@@ -103,7 +103,7 @@ static void chat_end_turn(struct chat *chat, enum chat_end end, struct chat_ques
         chat->leaves = true;
         chat->code = EXIT_INTERRUPTED;
     }
-    if (ferror(stdout)) { /* nobody reads on: no further turn */
+    if (ferror(stdout)) { /* no one reads on: no further turn */
         chat->leaves = true;
         chat->code = EXIT_FAILED;
     }

@@ -48,7 +48,7 @@ enum chat_line {
 struct chat_input {
     struct lines lines;
     struct buf line; /* the last one */
-    bool terminal;   /* somebody types, and gets prompts */
+    bool terminal;   /* a person types, and gets prompts */
     bool edits;      /* and the line is edited here, not by the terminal */
     bool ended;
     struct line_history history;
@@ -69,8 +69,8 @@ enum chat_line chat_input_line(struct chat_input *input, const char *prompt, str
 /* What begins a message after a line that was left: an edited one has ended its row. */
 const char *chat_input_gap(const struct chat_input *input);
 
-/* Drop what was typed ahead, so that it does not answer a question that nobody has seen. Input that is
- * no terminal stays. */
+/* Drop what was typed ahead, so that it does not answer a question that the user has not seen.
+ * Input that is no terminal stays. */
 void chat_input_drop(struct chat_input *input);
 
 /* How often Ctrl-C came since chat_interrupts_forget(). */
@@ -144,7 +144,7 @@ enum chat_end chat_turn_go_on(struct chat *chat, struct chat_question *question,
 
 enum chat_answer {
     CHAT_ANSWERED,
-    CHAT_UNANSWERED, /* there was nobody to answer: the run waits on */
+    CHAT_UNANSWERED, /* no one was there to answer: the run still waits */
     CHAT_ASK_LEFT,   /* a second Ctrl-C: the run waits on, and the person wants to go */
 };
 

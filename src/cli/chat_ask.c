@@ -8,7 +8,7 @@
 
 /* --- showing ------------------------------------------------------------------------------ */
 
-/* Whoever approves a call must see all of its arguments, so nothing is cut. */
+/* A person who approves a call must see all of its arguments, so nothing is cut. */
 static void show_whole(struct chat *chat, struct json event) {
     struct buf line;
     buf_init(&line, ANSWER_MAX_BYTES);
@@ -101,7 +101,7 @@ static bool chat_ask_send_answer(struct chat *chat, const struct chat_question *
     return ok;
 }
 
-/* Somebody else may have answered, and then the run goes on. */
+/* Someone else may have answered, and then the run goes on. */
 static bool is_settled(enum err_code code) {
     return code == ERR_ABORTED || code == ERR_NOT_FOUND;
 }

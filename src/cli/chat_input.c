@@ -136,7 +136,7 @@ static void read_edited(struct chat_input *input) {
         buf_grew(&input->ahead, (size_t)got);
 }
 
-/* After a stop the terminal is somebody else's screen: what is on it stays. */
+/* After a stop the screen belongs to another program: what is on it stays. */
 static void change_edited(struct line_screen *screen) {
     if (terminal_continue()) screen->drawn = false;
 }

@@ -186,7 +186,7 @@ static void tell_program(const struct chat_turn *turn) {
 }
 
 /* From here on the run is read from its journal. The request stays open beside it: a daemon that
- * stops waits for the turns that somebody has asked for. */
+ * stops waits for the turns that a client has asked for. */
 static void post_head(const struct http_head *head, void *ctx) {
     struct chat_turn *turn = ctx;
     turn->status = head->status;

@@ -3,7 +3,7 @@
  * The daemon writes its id into weir.lock and keeps that file open (store/store_folder.h), and
  * leaves its ports beside it (daemon/ports.h). An id alone proves nothing: after a crash it may belong to
  * another process. So the process is taken hold of first (pidfd), and it is the daemon if it has
- * this very file open. What is signalled later is that process or nobody.
+ * this very file open. What is signalled later is that process or none.
  *
  * With a store elsewhere the folder is not one daemon's, and has no such file. Then the daemon is
  * asked for its id, and the process of that id is the daemon if it holds the listening socket.

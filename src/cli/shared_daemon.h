@@ -1,8 +1,9 @@
 /* shared_daemon: use the daemon that another command has started for itself.
  *
- * Such a daemon has the data folder, a port that nobody could guess, and a token in that folder
- * (daemon/clients.h). It lasts until the last command that has joined it leaves, whoever started it.
- * With a store in PostgreSQL each command has a daemon of its own, and none is shared.
+ * Such a daemon has the data folder, a port that cannot be guessed, and a token in that folder
+ * (daemon/clients.h). It lasts until the last command that has joined it leaves, no matter
+ * which one started it. With a store in PostgreSQL each command has a daemon of its own, and
+ * none is shared.
  *
  * Memory   a plain value with two descriptors; shared_daemon_leave().
  * Threads  the main thread.

@@ -1,4 +1,4 @@
-/* weir sidecar: the layer in front of somebody else's agent, in the foreground. */
+/* weir sidecar: the layer in front of another program's agent, in the foreground. */
 #include "sidecar/sidecar.h"
 
 #include "base/log.h"

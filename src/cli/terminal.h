@@ -23,7 +23,7 @@ bool terminal_can_edit(void);
 MUST_CHECK bool terminal_begin(void);
 void terminal_end(void);
 
-/* From now on a paste is told from keys. terminal_end() ends it. */
+/* From now on a paste is distinguished from keys. terminal_end() ends it. */
 void terminal_paste_mode(void);
 
 /* The size; 80 by 24 where it is not known. */

@@ -171,7 +171,7 @@ static struct weir_stream *watch_open_stream(struct weir_client *client,
 
 /* --- what comes --------------------------------------------------------------------------- */
 
-/* False: nobody reads what we print. */
+/* False: no one reads what we print. */
 static bool print_frame(struct weir_stream *stream) {
     const char *json = weir_stream_json(stream);
     show_json(stdout, json ? str_from(json)
