@@ -78,7 +78,7 @@ void reply_done(struct reply *reply);
 /* The value of the first field of that name, trimmed; at == NULL: there is none. */
 struct str reply_field(const struct reply *reply, struct str name);
 
-/* Whether it was refused, or there is no such host: nobody is there. */
+/* Whether it was refused, or there is no such host: no server is there. */
 bool reply_is_unreachable(const struct reply *reply);
 
 /* --- judging replies. Each breaks the check and returns false, or returns true. ------------- */

@@ -6,7 +6,7 @@
 
 #define CONTAINER_ASK_MS 15000
 #define CONTAINER_PORT 8080
-#define CONTAINER_TOLD_PORT 18099 /* nobody's default */
+#define CONTAINER_TOLD_PORT 18099 /* no server's default */
 
 extern char **environ;
 

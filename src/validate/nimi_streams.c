@@ -1,5 +1,5 @@
 /* Checks of nimi.runtime.v1: jobs (mode B), exports (mode C), subscriptions (mode D), and what
- * becomes of streams when the server is told to stop. */
+ * becomes of streams when the server is asked to stop. */
 #include "validate/nimi.h"
 
 #include <signal.h>
@@ -240,7 +240,7 @@ void check_watch_left(struct judge *judge) {
     }
 }
 
-/* --- the server is told to stop ------------------------------------------------------------------ */
+/* --- the server is asked to stop ----------------------------------------------------------------- */
 
 /* As a shell says it. */
 static bool was_killed(const struct judge *judge) {

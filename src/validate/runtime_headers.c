@@ -133,7 +133,7 @@ void check_sidecar_fields(struct judge *judge) {
         judge_break(judge, &stream->evidence, "expected an event done before data: [DONE]");
 }
 
-/* A port of this machine on which nobody may call. Returns its descriptor, or -1. */
+/* A port of this machine that must not be called. Returns its descriptor, or -1. */
 static int listen_for_spans(bool from_container, uint16_t *ret_port) {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr.s_addr =

@@ -15,7 +15,7 @@
 /* One of them takes at most this long. */
 #define BOOT_ASK_MS 5000
 
-/* A process that was told to end. */
+/* A process that was asked to end. */
 #define STOP_MS 10000
 
 /* Docker's and podman's `run`: they started no container. */
