@@ -1,7 +1,7 @@
 /* artifact: bytes that a run produced or received, too large for its conversation.
  *
  * A tool's long result, a fetched page, a file: it is kept whole under its own id, and read
- * back piece by piece. Ids are counted, so an id alone gives nobody a right: what a run made for its
+ * back piece by piece. Ids are counted, so an id alone gives no right: what a run made for its
  * session is read by turns of that session, everything else by code of ours that has the id from a
  * record of its own. An artifact kept with a token can also be found by the token alone, which goes
  * into a URL for a client to fetch.

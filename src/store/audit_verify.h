@@ -2,7 +2,7 @@
  *
  * Found: any changed bit of a block; a block that is gone, twice there, or out of order; a
  * beginning that no record of pruning vouches for; an end before what a start, or the caller,
- * has seen. Not found: an end that is missing and that nobody has seen; a chain that was written
+ * has seen. Not found: an end that is missing and was never seen; a chain that was written
  * again from some place to its end, by a program that computes the hashes (docs/audit.md).
  *
  * Memory   none but a page of the database.
@@ -20,7 +20,7 @@ struct audit_verdict {
     size_t faults;
 };
 
-/* What somebody noted of an earlier verdict: the number of the newest record and its block's
+/* What a person noted of an earlier verdict: the number of the newest record and its block's
  * hash. */
 struct audit_seen {
     uint64_t seq;

@@ -93,7 +93,7 @@ static inline int64_t bank_vector_place(int64_t space, int64_t record) {
 
 MUST_CHECK bool bank_space_new(struct database *db, int64_t *ret, struct err *e);
 
-/* Nobody needs the vectors of this space any more; 0: it is none. */
+/* The vectors of this space are not needed any more; 0: there is no such space. */
 MUST_CHECK bool bank_space_end(struct database *db, int64_t space, struct err *e);
 
 /* Delete some vectors of ended spaces. *ret_any: there was such a space. */

@@ -61,7 +61,7 @@ struct bank_behind_ask {
     struct arena *found; /* the answer's; each run of the task makes it anew */
     int64_t after;
     struct bank_behind behind;
-    bank_behind_fn *done; /* NULL: nobody waits */
+    bank_behind_fn *done; /* NULL: no caller waits */
     void *ctx;
 };
 

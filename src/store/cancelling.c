@@ -15,7 +15,7 @@ struct cancelling_wish {
     struct store_task task;
     uint64_t run;
     bool wished;
-    cancelling_wished_fn *done; /* NULL: nobody waits */
+    cancelling_wished_fn *done; /* NULL: no caller waits */
     void *ctx;
     struct str why; /* in `room` */
     char room[];

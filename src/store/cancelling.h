@@ -24,7 +24,7 @@ struct cancelling_wish; /* a request on its way; freed after `done` was called *
 typedef void cancelling_wished_fn(bool wished, const struct err *failed, void *ctx);
 
 /* Wish it. `why` is copied, cut to CANCELLING_WHY_BYTES.
- * done  NULL: nobody waits for the outcome, and a failure is only logged */
+ * done  NULL: no caller waits for the outcome, and a failure is only logged */
 struct cancelling_wish *cancelling_wish(struct store *store, struct loop *home, uint64_t run,
                                         struct str why, cancelling_wished_fn *done, void *ctx);
 

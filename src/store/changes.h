@@ -36,11 +36,11 @@ enum change {
 
 /* What was freed has a name, a lease's key or a workspace, so that those who wait for another one are
  * not woken. A name is one of 48 bits beside the kinds: two names may share one, and then both are
- * woken. A watcher without names hears of all; so does everyone when no name is told. */
+ * woken. A watcher without names hears of all; so does everyone when no name is given. */
 #define CHANGE_NAMES (((UINT64_C(1) << 48) - 1) << 8)
 uint64_t change_name(struct str name);
 
-/* Whether who watches for `watched` hears of `told`. */
+/* Whether a watcher of `watched` hears of `told`. */
 bool change_concerns(uint64_t watched, uint64_t told);
 
 /* Both at once. */

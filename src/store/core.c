@@ -481,9 +481,9 @@ static bool read_usage(struct core *core, struct err *e) {
     return true;
 }
 
-/* In a shared store others may have projected them meanwhile. No sums of usage wait: whoever
- * projects a row writes its sums too, so that each has one writer. Rows between the two marks
- * are those of a process that had the store alone. */
+/* In a shared store others may have projected them meanwhile. No sums of usage wait: the
+ * replica that projects a row writes its sums too, so that each has one writer. Rows between
+ * the two marks are those of a process that had the store alone. */
 static bool project_shared(struct core *core, struct err *e) {
     struct project *project = &core->project;
     if (core_pending(core) == 0) return true;

@@ -24,7 +24,7 @@ static bool run_with(struct database *db, const char *sql, struct str text, int6
     "pg_backend_pid(), (SELECT backend_start FROM pg_stat_activity"                            \
     " WHERE pid = pg_backend_pid())"
 
-/* Whoever had the name before is not there any more, or should not be. */
+/* The process that had the name before is gone, or should be. */
 #define FENCE_NAMESAKE                                                                         \
     "UPDATE replica SET fenced = 1, until = '-infinity'"                                       \
     " WHERE name = $1 AND id > 0 AND id < $2 AND $3::BIGINT IS NOT NULL"                       \

@@ -56,8 +56,8 @@ MUST_CHECK bool core_replica_count(struct core *core, bool wrote, struct err *e)
 /* Without a transaction: see how far the log and the tables are. */
 MUST_CHECK bool core_replica_look(struct core *core, struct err *e);
 
-/* This replica ends in order: it is fenced, and the others are told, of which one takes what it
- * held. */
+/* This replica ends in order: it is fenced, and the others are notified; one of them takes
+ * what it held. */
 MUST_CHECK bool core_replica_leave(struct core *core, struct err *e);
 
 #endif

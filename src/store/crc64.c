@@ -12,7 +12,7 @@
 
 enum { SLICES = 8 };
 
-/* tables[n][byte]: what the byte leaves behind when n bytes of zero follow it. */
+/* tables[n][byte]: the remainder of the byte when n bytes of zero follow it. */
 static uint64_t tables[SLICES][256];
 
 static void make_tables(void) {
@@ -63,7 +63,7 @@ uint64_t crc64_by_tables(struct str bytes) {
 #define STEP_BYTES 64
 #define TARGET __attribute__((target("avx,pclmul")))
 
-/* What 128 bits leave behind when so many bits follow them: x^(n + 63) for the lower and x^(n - 1)
+/* The remainder of 128 bits when so many bits follow them: x^(n + 63) for the lower and x^(n - 1)
  * for the higher half, modulo the polynomial, reflected. */
 #define FOLD_512 _mm_set_epi64x(0x62242240ACE5045A, 0x0C32CDB31E18A84A)
 #define FOLD_128 _mm_set_epi64x(0x21E9761E252621AC, (long long)0xEADC41FD2BA3D420)

@@ -14,7 +14,7 @@ struct download_ask {
     struct arena *texts;       /* owns the result's; each run of the task makes them anew */
     struct download_row *rows; /* NULL, or room for DOWNLOAD_ROWS_MAX */
     size_t count;
-    download_put_fn *put; /* both NULL: nobody waits */
+    download_put_fn *put; /* both NULL: no caller waits */
     download_rows_fn *list;
     void *ctx;
 };

@@ -8,7 +8,7 @@
  * many events and bytes, and always the newest event.
  *
  * An event may have a body beside its bytes, or refer to a record of a bank (bank.h), whose body
- * is then read from the record: so a deleted record leaves no text behind in a log.
+ * is then read from the record: so a deleted record leaves no text in a log.
  *
  * Memory   requests are copied. A page is borrowed during the callback.
  * Threads  event_log_append(): the store's, in a task. Requests and answers: the caller's loop.

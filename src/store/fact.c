@@ -14,7 +14,7 @@ static const struct share_table facts = {
             [SHARE_OF_CALLER] = {FACT_CALLER_MAX, FACT_CALLER_MAX_BYTES},
             [SHARE_OF_ALL] = {FACT_ALL_MAX, FACT_ALL_MAX_BYTES}}};
 
-/* Those that are over, and the one that this one replaces. */
+/* Facts that are over, and the one that this one replaces. */
 static bool remove_some(struct database *db, const struct fact_put *put, struct err *e) {
     return database_run_with(db,
                              "DELETE FROM fact WHERE number IN (SELECT number FROM fact"

@@ -1,6 +1,6 @@
 /* fact: what replicas tell each other of state that each of them keeps in memory.
  *
- * A fact with a name replaces the earlier one of that name: whoever reads it needs no more.
+ * A fact with a name replaces the earlier one of that name: a reader needs no more.
  *
  * A fact is a few bytes of its teller's, under a number that only grows: transactions that write
  * follow one another (core_replica.h), so a reader that has read up to a number never finds another

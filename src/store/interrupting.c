@@ -20,7 +20,7 @@ struct interrupting_ask {
     struct arena *arena;
     struct interrupting *wishes;
     size_t count;
-    interrupting_fn *done; /* NULL: nobody waits */
+    interrupting_fn *done; /* NULL: no caller waits */
     void *ctx;
 };
 

@@ -17,7 +17,7 @@ struct kept_ask {
     size_t count, room;
     enum kept_space first, last; /* of a read */
     struct str from, upto;       /* its keys; both empty: all */
-    kept_done_fn *done;          /* NULL: nobody waits */
+    kept_done_fn *done;          /* NULL: no caller waits */
     void *ctx;
 };
 

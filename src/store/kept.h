@@ -45,7 +45,7 @@ struct kept_ask;
 typedef void kept_done_fn(const struct kept_record *records, size_t count,
                           const struct err *failed, void *ctx);
 
-/* done  NULL: nobody waits for the outcome, and a failure is only logged */
+/* done  NULL: no caller waits for the outcome, and a failure is only logged */
 struct kept_ask *kept_write_start(struct store *store, struct loop *loop,
                                   const struct kept_record *records, size_t count,
                                   kept_done_fn *done, void *ctx);

@@ -22,7 +22,7 @@ struct lease_key {
     char bytes[LEASE_KEY_BYTES];
 };
 
-/* What is told when it is given back, and watched for. */
+/* The change that is reported when it is given back. */
 uint64_t lease_change(const struct lease_key *key);
 
 /* Each text counts with its length, so that no two lists of texts share a key. */

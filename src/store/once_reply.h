@@ -11,9 +11,9 @@
  *
  * Kept replies are the share of their caller (share.h). Where an app's share or a caller's is full,
  * a new claim takes the place of its own oldest kept ones. Where all together have too many, the
- * caller with the most, rows and bytes counted alike, loses its oldest, so that nobody who has few
- * is shut out by those who have many. A claim is refused only where there is no kept reply to
- * forget.
+ * caller with the most, rows and bytes counted alike, loses its oldest, so that no caller who
+ * has few is shut out by those who have many. A claim is refused only where there is no kept
+ * reply to forget.
  *
  * A row for each key; the rows of writes that a dead replica was making go when another one takes
  * over (takeover.h), for it is not known how far they came.

@@ -31,7 +31,7 @@ void place_take(struct store *store, struct loop *home, struct place_request *re
 void place_give_back(struct store *store, struct loop *home, uint64_t run,
                      struct str workspace);
 
-/* What is told then, and watched for. */
+/* The change that is reported then. */
 uint64_t place_change(struct str workspace);
 
 #endif

@@ -68,7 +68,7 @@ static bool sums_open(void *at, struct database *db, struct err *e) {
         !database_number(db, "SELECT value FROM meta WHERE name = 'usage'", &sums->done, e) ||
         !database_number(db, "SELECT value FROM meta WHERE name = 'projected'", &projected, e))
         return false;
-    /* Somebody set the other mark back, to have the tables filled anew. */
+    /* An operator set the other mark back, to have the tables filled again. */
     bool ahead = sums->done > projected;
     if (ahead) {
         sums->done = projected;

@@ -1,5 +1,5 @@
-/* project_usage: how far the table of usage is. It lags behind the others; see project_usage.c.
- * Private to project*.c, but for what project.h says of it.
+/* project_usage: how far the table of usage is. It is filled later than the others; see
+ * project_usage.c. Private to project*.c, but for what project.h says of it.
  *
  * Threads  the store's.
  */

@@ -39,7 +39,7 @@ struct batch {
     struct batch *next; /* among those that were written in the open transaction */
     struct project *project;
     int64_t from, upto; /* the rows after `from`; up to `upto`, or 0: as many as there are */
-    bool again; /* for a table that lags behind the others: their rows are in the tables */
+    bool again; /* for a table that is filled later than the others, which have these rows */
     struct arena *arena;
     struct map *run_map;
     struct run_change *runs, **last_run;

@@ -31,7 +31,7 @@ struct searches;
 /* url, schema: of the server (copied). connections: 1 to SEARCHES_CONNECTIONS_MAX. */
 struct searches *searches_new(struct str url, struct str schema, size_t connections);
 
-/* Those that wait fail with ERR_UNAVAILABLE; waits for those that run, which are not asked again.
+/* Waiting ones fail with ERR_UNAVAILABLE. Waits for running ones, which are not asked again.
  * NULL is fine. */
 void searches_free(struct searches *searches);
 

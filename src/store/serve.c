@@ -155,7 +155,7 @@ static void take_insisting(struct work *work, struct store_task **tasks) {
     }
 }
 
-/* Those that failed in an earlier round come first. */
+/* Tasks that failed in an earlier round come first. */
 static void run_again(struct work *work) {
     *work->last_again = work->tasks;
     work->tasks = work->again;

@@ -10,10 +10,10 @@ static const char enter[] =
 #define RUNNING(of)                                                                            \
     "(SELECT count(*) FROM slot AS r WHERE r.pool = ?3 AND r.held = 1 AND " of ")"
 
-/* Those that wait before this call. */
+/* The calls that wait before this one. */
 #define BEFORE "o.held = 0 AND o.place < mine.place"
 
-/* Of those, the ones that could run themselves: the others delay nobody. */
+/* Of those, the ones that could run themselves: the others delay no call. */
 #define COULD_RUN                                                                              \
     RUNNING("r.app = o.app")                                                                   \
     " < ?5 AND (o.background = 0 OR " RUNNING("r.background = 1") " < ?6)"
@@ -31,7 +31,7 @@ static const char take[] =
 static const char is_held[] =
     "SELECT 1 FROM slot WHERE holder = ?1 AND number = ?2 AND held = 1";
 
-/* It may have been taken before, by a commit whose outcome was unknown. Those that wait behind it
+/* It may have been taken before, by a commit whose outcome was unknown. Calls that wait after it
  * may have waited for it alone, so they hear of it. */
 static bool ask_slot(struct database *db, void *ctx, struct err *e) {
     struct slot_request *request = ctx;

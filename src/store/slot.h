@@ -1,11 +1,11 @@
 /* slot: how many calls run at once in a pool, and how many of one app, over all replicas.
  *
  * A row for each call that waits or runs. A call that waits keeps its place in the line: it gets a
- * slot when the limits have room for it beside those that run and those that wait before it.
- * A call whose app has no room, or background work beyond its limit, delays nobody. Who is more
- * urgent than others is decided in each process, before it asks. All transactions that write
- * follow one another (core_replica.h), so of two calls that ask for the last slot exactly one gets
- * it. The rows of a replica that died go when
+ * slot when the limits have room for it beside the calls that run and the ones that wait
+ * before it. A call whose app has no room, or background work beyond its limit, delays no
+ * other call. Who is more urgent than others is decided in each process, before it asks. All
+ * transactions that write follow one another (core_replica.h), so of two calls that ask for
+ * the last slot exactly one gets it. The rows of a replica that died go when
  * another one takes over (takeover.h).
  *
  * Memory   the caller keeps a request, and its texts, until on_done has run.

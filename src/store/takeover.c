@@ -53,7 +53,7 @@ static bool take_runs(struct database *db, struct takeover *takeover, struct err
 /* In one transaction, so that the one that frees the leases is the one that ends the runs. */
 static bool take_all(struct database *db, void *ctx, struct err *e) {
     struct takeover *takeover = ctx;
-    /* Answers for these runs are for this one to read, their places are free, and nobody sends to
+    /* Answers for these runs are for this one to read, their places are free, and no one sends to
      * their webhooks. */
     db->changed =
         change_join(db->changed, CHANGE_POSTED | CHANGE_FREED | CHANGE_SLOTS | CHANGE_WEBHOOKS);

@@ -35,7 +35,7 @@ struct takeover {
     /* The answer. */
     struct takeover_run *runs;
     size_t run_count;
-    bool doubted; /* it failed, and still they may be this replica's now: nobody knows */
+    bool doubted; /* it failed, and still they may be this replica's now: it is not known */
 };
 
 void takeover_start(struct store *store, struct loop *home, struct takeover *takeover);

@@ -246,7 +246,7 @@ static bool copy_run(struct arena *arena, const struct waiting_run *from,
     return true;
 }
 
-/* Those that wait, until the answer is full. */
+/* Runs that wait, until the answer is full. */
 static void take_page(struct look *look) {
     struct waiting_list_ask *ask = look->ask;
     struct waiting_list_page *page = &ask->page;

@@ -26,7 +26,7 @@ struct webhook_claim_ask {
     struct arena *found;          /* of the claims */
     struct webhook_claim *claims; /* the answer of webhook_claims_take() */
     size_t count, room;
-    webhook_claim_fn *done; /* both NULL: nobody waits */
+    webhook_claim_fn *done; /* both NULL: no caller waits */
     webhook_claims_fn *done_all;
     void *ctx;
 };
@@ -329,7 +329,7 @@ static const char drop_dead[] =
     " END NOT IN"
     " (SELECT id FROM replica WHERE fenced = 0)";
 
-/* Also those that a daemon has left that had the store for itself. */
+/* Also rows that were left by a daemon that had the store for itself. */
 static const char take_free[] =
     "INSERT INTO kept(space, key, bytes) SELECT 6, key, ?1 FROM kept WHERE space = 4 AND"
     " NOT EXISTS (SELECT 1 FROM kept AS claim WHERE claim.space = 6 AND claim.key = kept.key)"
