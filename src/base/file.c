@@ -62,7 +62,7 @@ bool file_read(struct str path, struct buf *out, struct err *e) {
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-/* A file that somebody left there may have another mode, or be a link. */
+/* A file that was left there may have another mode, or be a link. */
 static bool file_write_all(const char *path, unsigned mode, struct str text) {
     (void)unlink(path);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);

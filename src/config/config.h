@@ -30,7 +30,7 @@
 struct setting;
 struct setting_rows;
 
-/* Which addresses callers may name to be told of what happens. */
+/* Which addresses callers may name for notifications. */
 enum config_webhooks { CONFIG_WEBHOOKS_PUBLIC, CONFIG_WEBHOOKS_ANY, CONFIG_WEBHOOKS_OFF };
 
 enum config_log_form { CONFIG_LOG_AUTO, CONFIG_LOG_PLAIN, CONFIG_LOG_JSON };

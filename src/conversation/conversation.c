@@ -111,7 +111,7 @@ static bool take_started(struct conversation *c, const struct event *event,
     return true;
 }
 
-/* Of the calls that the caller brings, those that it brings a result of. */
+/* The calls of the caller that come with a result. */
 static void mark_answered(struct message *messages, size_t count) {
     struct call_pairs pairs;
     call_pairs_init(&pairs, messages, count, STR_EMPTY);
@@ -121,7 +121,7 @@ static void mark_answered(struct message *messages, size_t count) {
     call_pairs_done(&pairs);
 }
 
-/* Those that do not say who heard them. */
+/* Messages that do not say who heard them. */
 static void mark_heard(struct message *messages, size_t count, struct str agent) {
     for (size_t i = 0; i < count; i++) {
         if (!messages[i].heard_by.len) messages[i].heard_by = agent;

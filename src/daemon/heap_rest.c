@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #define TIDY_EVERY_MS 15000
-#define TIDY_FIRST_MS 2000 /* the start leaves much behind */
+#define TIDY_FIRST_MS 2000 /* the start frees much memory */
 #define LOOK_AFTER_MS 500
 #define WORTH_BYTES                                                                            \
     (32 * KIB) /* freed since the last time are worth it, at the regular looks */

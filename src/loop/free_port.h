@@ -1,4 +1,4 @@
-/* free_port: a TCP port of 127.0.0.1 that was free a moment ago, for a child that must be told
+/* free_port: a TCP port of 127.0.0.1 that was free a moment ago, for a child that must be given
  * where to listen.
  *
  * The kernel gives a program that asks for any port one of a range of its own. A port of that
@@ -31,8 +31,8 @@ MUST_CHECK bool free_port(uint16_t *ret, struct err *e);
  * /proc/sys/net/ipv4/ip_local_port_range. 0 if it cannot be read. */
 uint16_t free_port_count(struct str range);
 
-/* Whether a port is one of those that the operator keeps for programs which name theirs, which are
- * written as in /proc/sys/net/ipv4/ip_local_reserved_ports. */
+/* Whether a port is one of the ports that the operator keeps for programs which name theirs,
+ * which are written as in /proc/sys/net/ipv4/ip_local_reserved_ports. */
 bool free_port_is_reserved(struct str reserved, uint16_t port);
 
 #endif

@@ -21,8 +21,8 @@ struct mcp_sending {
     bool once;
 };
 
-/* Whether the headers that name the caller can carry its ids as they are. A server that was not told
- * who calls would act for somebody else.
+/* Whether the headers that name the caller can carry its ids as they are. A server that does
+ * not learn who calls would act for someone else.
  * errors  ERR_INVALID_ARGUMENT an id has a character that no header carries, or begins or ends with
  *         a space, which a header loses */
 MUST_CHECK bool mcp_caller_check(const struct mcp_client *client,

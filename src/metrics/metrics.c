@@ -132,7 +132,7 @@ static const struct {
 /* --- the registry ------------------------------------------------------------------------- */
 
 /* A series is made once and stays until metrics_stop(), so its counts need no lock. Its key is the
- * metric in one byte, then each label behind a byte with its length. */
+ * metric in one byte, then each label after a byte with its length. */
 struct series {
     _Atomic uint64_t sum;
     _Atomic uint64_t

@@ -28,7 +28,7 @@ struct postgres {
     struct job job;
     struct pipeline *pipeline;
     struct list waiting;
-    struct list failing; /* refused, and not yet told */
+    struct list failing; /* refused, and not yet reported */
     size_t count;        /* requests that are not done */
     size_t sent_count;
     struct timer tick, again;

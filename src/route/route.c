@@ -291,7 +291,7 @@ void route_caller(struct route_call *call, struct str workspace, struct str user
     call->caller = map_hash(workspace) ^ (map_hash(user) << 1) ^ 1;
 }
 
-/* Whom the guard has recognised. What else a header says proves nobody, and would be another
+/* Whom the guard has recognised. What else a header says proves nothing, and would be another
  * bucket with each request. */
 static struct str caller_key(const struct route_call *call) {
     return str_of((const char *)&call->caller, sizeof(call->caller));

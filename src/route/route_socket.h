@@ -7,7 +7,7 @@
  *     route_fn ─▶ route_socket_accept() ─▶ message* ─▶ closed
  *
  * Memory   the socket belongs to its call and is freed after `closed`. The queue of unsent
- *          bytes is bounded: a peer that lags behind it is cut off.
+ *          bytes is bounded: a peer that lags by more is cut off.
  * Threads  one loop.
  * Source   RFC 6455 4.2 (opening), 5.5 (control frames), 7 (closing).
  */

@@ -201,7 +201,7 @@ MUST_CHECK bool rpc_metadata_bin(const struct rpc_call *call, struct str key, si
 MUST_CHECK bool rpc_take_address_rate(struct rpc_call *call, struct err *e);
 MUST_CHECK bool rpc_take_caller_rate(struct rpc_call *call, struct str caller, struct err *e);
 
-/* Whom the token names, for rpc_take_caller_rate(); empty: nobody. */
+/* Whom the token names, for rpc_take_caller_rate(); empty: no one. */
 #define RPC_CALLER_BYTES 1024
 struct str rpc_caller(const struct rpc_call *call, char room[static RPC_CALLER_BYTES]);
 

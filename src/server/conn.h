@@ -151,7 +151,7 @@ struct protocol {
     const char *name;
     void (*start)(struct conn *conn);
     void (*free)(struct conn *conn);
-    /* Consume all the bytes, or keep those that must wait. */
+    /* Consume all the bytes, or keep the ones that must wait. */
     void (*receive)(struct conn *conn, struct str bytes);
     /* Turn the owners' output (the exchanges in conn->dirty) into frames to gather. */
     void (*settle)(struct conn *conn);

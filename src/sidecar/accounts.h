@@ -2,8 +2,8 @@
  *
  * A request opens an account when it is passed on and closes it when its answer is complete.
  * Usage that is posted to the cost helper meanwhile, with the same trace id, is added to it.
- * A caller chooses the trace id, so two requests in flight may have the same. Nobody knows then
- * whose the posts are: they count for none of them, and no caller is told what another one has
+ * A caller chooses the trace id, so two requests in flight may have the same. Then it is unknown
+ * whose the posts are: they count for none of them, and no caller learns what another one has
  * spent. What the answer of a request says of its own usage is that request's, and not kept
  * here.
  *

@@ -1,4 +1,4 @@
-/* agent_health: whether the agent behind the sidecar answers.
+/* agent_health: whether the agent of the sidecar answers.
  *
  * It is asked for /health every few seconds. A request that reached it, or did not, tells the
  * same sooner.

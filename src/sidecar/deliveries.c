@@ -100,7 +100,7 @@ static void deliveries_keep_event(struct deliveries *deliveries, struct delivery
     deliveries->kept_bytes += delivery_bytes(delivery);
 }
 
-/* It leaves the list of those that are kept; the caller frees it. */
+/* It leaves the list of kept ones; the caller frees it. */
 static void unkeep_event(struct deliveries *deliveries, struct delivery *delivery) {
     list_remove(&delivery->link);
     deliveries->kept_count--;
@@ -126,7 +126,7 @@ static void end_put(struct deliveries *deliveries, struct put *put, const struct
 
 static void end_puts(struct deliveries *deliveries, struct list *puts,
                      const struct err *failed) {
-    struct list ended; /* what is told of it may put more */
+    struct list ended; /* its reports may put more */
     list_init(&ended);
     list_move(puts, &ended);
     LIST_EACH(&ended, link) {

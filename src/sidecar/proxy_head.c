@@ -26,7 +26,7 @@ static const char *const hop_by_hop[] = {
 static const char *const rewritten[] = {
     "host", "content-length", "expect", "x-forwarded-for", "cookie", NULL};
 
-/* Those that only the sidecar sets. */
+/* Fields that only the sidecar sets. */
 static const char *const tracing[] = {"x-trace-id", "traceparent", NULL};
 static const char *const ours[] = {"x-trace-id", "x-latency-ms", NULL};
 

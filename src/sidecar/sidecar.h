@@ -1,4 +1,4 @@
-/* sidecar: the layer in front of somebody else's agent, from start to stop.
+/* sidecar: the layer in front of another program's agent, from start to stop.
  *
  *     client ─▶ inbound :8080 ─▶ token, rates, guardrails ─▶ agent 127.0.0.1:8081
  *     agent  ─▶ helpers 9090, 9091, 9092: cost, A2A, MCP, health

@@ -44,7 +44,7 @@ enum { ANY_TEXT = 1, ANY_INT = 3 };
 struct spans_chunk {
     struct list link;
     size_t len, count;
-    char head[SPANS_HEAD_BYTES]; /* for whoever sends the first part */
+    char head[SPANS_HEAD_BYTES]; /* for the sender of the first part */
     char bytes[SPANS_CHUNK_BYTES];
 };
 

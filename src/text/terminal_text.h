@@ -1,7 +1,7 @@
 /* terminal_text: text of others, made safe for a terminal.
  *
  * What a model, a tool or another server says may hold escape sequences: a terminal would move
- * its cursor, change its title, answer as if somebody had typed, or show a call that waits for
+ * its cursor, change its title, answer as if the user had typed, or show a call that waits for
  * approval as another one. Nothing of that kind gets through: ESC becomes the visible ␛, and so
  * do the other control characters; C1 controls (which some terminals take for ESC [), marks that
  * turn the direction of writing, tags and ill-formed UTF-8 become U+FFFD.

@@ -93,7 +93,7 @@ bool toolserver_random_id(char ret_id[TOOLSERVER_SESSION_BYTES], struct err *e) 
     return true;
 }
 
-/* Forget those that were not used for too long, and one more if there is no room. */
+/* Forget sessions that were not used for too long, and one more if there is no room. */
 static void sessions_prune(struct toolserver_sessions *sessions, uint64_t now_ms) {
     LIST_EACH(&sessions->unused, link) {
         struct session *session = CONTAINER_OF(link, struct session, link);

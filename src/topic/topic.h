@@ -1,7 +1,7 @@
 /* topic: what happens to one thing, in order, for any number of subscribers on any loop.
  *
  * An event is encoded once, when it is published, into a frame: a gRPC message with its prefix,
- * which nobody changes any more. Frames are shared by reference count. A topic keeps a window of
+ * which are not changed any more. Frames are shared by reference count. A topic keeps a window of
  * the newest ones, each loop with a subscriber keeps the same window (view.c), and a subscriber
  * holds only a cursor: the sequence of the last event that it has.
  *
@@ -66,7 +66,7 @@ void topic_skip(struct topic *topic, uint64_t sequence);
  * more. The window is emptied, and the next event has the number after it. */
 void topic_lose(struct topic *topic, uint64_t sequence);
 
-/* No event follows. Every reader is told so once it has all events, and so are those that start
+/* No event follows. Every reader learns so once it has all events, and so do readers that start
  * later. `text` is constant. A topic ends at most once. */
 void topic_end(struct topic *topic, enum err_code code, const char *text);
 
