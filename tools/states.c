@@ -115,7 +115,7 @@ static const struct machine {
      SHARE_STATE_COUNT,  share_states},
     {"The embedder", "src/contract/nimi/memory/embedder.c", "How the records of memory banks get their vectors.",
      EMBEDDER_STATE_COUNT, embedder_states},
-    {"A webhook of a task", "src/contract/a2a/push.c", "What the webhook of an A2A client is told, and when.",
+    {"A webhook of a task", "src/contract/a2a/push.c", "What the webhook of an A2A client is sent, and when.",
      PUSH_STATE_COUNT, push_states},
     {"A subscription to a log", "src/contract/nimi/log_subscription.c", "Where a subscriber of memory or agents gets its events.",
      LOG_SUBSCRIPTION_STATE_COUNT, log_subscription_states},
