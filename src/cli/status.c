@@ -161,7 +161,7 @@ static void status_text(const struct config *config, const struct status *status
     buf_append_byte(out, '\n');
     if (answer.kind == JSON_OBJECT) append_runs(answer, out);
     if (answer.kind != JSON_OBJECT)
-        buf_printf(out, "  runs     not told: %s\n", status->refused.text);
+        buf_printf(out, "  runs     not known: %s\n", status->refused.text);
 }
 
 /* --- the command -------------------------------------------------------------------------- */
