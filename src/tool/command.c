@@ -48,17 +48,18 @@ struct tool_call {
 
 /* --- a list of texts ---------------------------------------------------------------------- */
 
+/* One block: the pointers, then the texts. */
 static const char **copy_list(const char *const *list) {
-    size_t count = 0;
-    while (list && list[count]) count++;
-    const char **copy = mem_zero(count + 1, sizeof(char *));
-    for (size_t i = 0; i < count; i++) copy[i] = str_dup(str_from(list[i]));
+    size_t count = 0, bytes = 0;
+    for (; list && list[count]; count++) bytes += strlen(list[count]) + 1;
+    const char **copy = mem_zero(1, (count + 1) * sizeof(char *) + bytes);
+    char *at = (char *)(copy + count + 1);
+    for (size_t i = 0; i < count; i++) {
+        size_t len = strlen(list[i]) + 1;
+        copy[i] = memcpy(at, list[i], len);
+        at += len;
+    }
     return copy;
-}
-
-static void free_list(const char **list) {
-    for (size_t i = 0; list && list[i]; i++) free((char *)(uintptr_t)list[i]);
-    free(list);
 }
 
 /* --- the end ------------------------------------------------------------------------------ */
@@ -72,8 +73,8 @@ static void command_unref(struct command *command) {
     free(command->parameters);
     free(command->path);
     free(command->pick);
-    free_list(command->args);
-    free_list(command->environment);
+    free(command->args);
+    free(command->environment);
     free(command);
 }
 
