@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/same.h"
+#include "base/text.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,8 +19,7 @@ struct app_session {
 
 struct registered {
     struct list link;
-    char *key; /* the app, a NUL, its instance */
-    size_t key_len;
+    struct text key; /* the app, a NUL, its instance */
 };
 
 struct sessions {
@@ -54,12 +54,12 @@ static void session_drop(struct sessions *sessions, struct app_session *session)
 }
 
 static void app_free(struct registered *app) {
-    free(app->key);
+    text_done(&app->key);
     free(app);
 }
 
 static void app_drop(struct sessions *sessions, struct registered *app) {
-    map_remove(sessions->apps, str_of(app->key, app->key_len));
+    map_remove(sessions->apps, text_str(app->key));
     list_remove(&app->link);
     app_free(app);
 }
@@ -88,12 +88,12 @@ void sessions_free(struct sessions *sessions) {
 
 /* --- apps --------------------------------------------------------------------------------- */
 
-static struct str app_key(struct str app, struct str app_instance) {
-    size_t len = app.len + 1 + app_instance.len;
-    char *key = mem_zero(1, len);
-    if (app.len) memcpy(key, app.at, app.len);
-    if (app_instance.len) memcpy(key + app.len + 1, app_instance.at, app_instance.len);
-    return str_of(key, len);
+static struct text app_key(struct str app, struct str app_instance) {
+    struct text key = {.len = app.len + 1 + app_instance.len};
+    key.at = mem_zero(1, key.len + 1);
+    if (app.len) memcpy(key.at, app.at, app.len);
+    if (app_instance.len) memcpy(key.at + app.len + 1, app_instance.at, app_instance.len);
+    return key;
 }
 
 static struct registered *app_find(struct sessions *sessions, struct str key) {
@@ -105,27 +105,26 @@ static struct registered *app_find(struct sessions *sessions, struct str key) {
 }
 
 void sessions_register(struct sessions *sessions, struct str app, struct str app_instance) {
-    struct str key = app_key(app, app_instance);
+    struct text key = app_key(app, app_instance);
     pthread_mutex_lock(&sessions->lock);
-    if (app_find(sessions, key)) {
-        free((char *)(uintptr_t)key.at);
+    if (app_find(sessions, text_str(key))) {
+        text_done(&key);
     } else {
         if (map_count(sessions->apps) >= sessions->max) drop_oldest_app(sessions);
         struct registered *fresh = MEM_NEW(struct registered);
-        fresh->key = (char *)(uintptr_t)key.at;
-        fresh->key_len = key.len;
-        map_put(sessions->apps, key, fresh);
+        fresh->key = key;
+        map_put(sessions->apps, text_str(key), fresh);
         list_append(&sessions->apps_used, &fresh->link);
     }
     pthread_mutex_unlock(&sessions->lock);
 }
 
 bool sessions_registered(struct sessions *sessions, struct str app, struct str app_instance) {
-    struct str key = app_key(app, app_instance);
+    struct text key = app_key(app, app_instance);
     pthread_mutex_lock(&sessions->lock);
-    bool found = app_find(sessions, key) != NULL;
+    bool found = app_find(sessions, text_str(key)) != NULL;
     pthread_mutex_unlock(&sessions->lock);
-    free((char *)(uintptr_t)key.at);
+    text_done(&key);
     return found;
 }
 
@@ -135,7 +134,7 @@ bool sessions_knows_app(struct sessions *sessions, struct str app) {
     for (struct list *link = sessions->apps_used.prev; link != &sessions->apps_used && !found;
          link = link->prev) {
         const struct registered *one = CONTAINER_OF(link, struct registered, link);
-        struct str key = str_of(one->key, one->key_len);
+        struct str key = text_str(one->key);
         found = key.len > app.len && str_starts(key, app) && !key.at[app.len];
     }
     pthread_mutex_unlock(&sessions->lock);
