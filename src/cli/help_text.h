@@ -30,7 +30,7 @@ struct help_text help_text_read(struct str text);
 bool help_text_line(struct str *rest, struct str *ret);
 
 /* An entry of a list, "  --flag VALUE   meaning": two spaces before it, two or more after it.
- * False: the line is none. */
+ * False: the line is not one. */
 bool help_text_entry(struct str line, struct str *ret_what, struct str *ret_meaning);
 
 #endif

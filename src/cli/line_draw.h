@@ -1,6 +1,6 @@
 /* line_draw: an edited text on a terminal, under its prompt.
  *
- * The text may take several rows. Each time all of it is drawn anew: up to its first row, everything
+ * The text may take several rows. Each time all of it is redrawn: up to its first row, everything
  * below is erased, the rows are written, and the cursor is put where it belongs. Where there are more
  * rows than the terminal has, those around the cursor are shown. No character of the text reaches the
  * terminal as a control character (text/terminal_text.h).

@@ -71,7 +71,7 @@ static size_t line_history_read_lines(struct line_history *history, const char *
     return count;
 }
 
-/* Open the file with its lock. Another process may write it anew meanwhile: then that one is opened.
+/* Open the file with its lock. Another process may rewrite it meanwhile: then that one is opened.
  * -1: it cannot be. */
 static int open_locked(const char *path) {
     for (int tries = 0; tries < 10; tries++) {

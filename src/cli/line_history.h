@@ -2,7 +2,7 @@
  *
  * The file has one JSON string a line, oldest first, and is its user's alone (0600). Each line is
  * appended under a lock as it is entered, so that two conversations at once both keep theirs; a file
- * that has grown to twice HISTORY_LINES is written anew with the newest half. A line that was cut short
+ * that has grown to twice HISTORY_LINES is rewritten with the newest half. A line that was cut short
  * by a crash is skipped. Without a file, or when it cannot be written, the lines last as long as the
  * command.
  *

@@ -1,6 +1,6 @@
 /* A Deployment and a Service in a cluster for each workspace.
  *
- *     creating ─▶ starting ⇄ serving ─▶ ending ─▶ gone      gone, and needed: creating, anew
+ *     creating ─▶ starting ⇄ serving ─▶ ending ─▶ gone      gone, and needed: creating, again
  *         └───────────┴────────────────────▲      ending, and taken by another process: starting
  *
  * One watch tells which are there and ready, also those that an earlier process has made: they are

@@ -149,7 +149,7 @@ const struct turn_agent *turn_delegate(const struct turn *turn) {
     return turn->part_count > 1 ? turn->parts[1].agent : NULL;
 }
 
-/* A part as an end leaves it that is none of its own. */
+/* A part, as the end of another part leaves it. */
 static void settle_part(struct turn_part *part, enum message_status with_text) {
     if (str_equal(str_trim(buf_str(&part->text)), SILENCE)) {
         buf_clear(&part->text);

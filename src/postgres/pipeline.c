@@ -165,7 +165,7 @@ static bool pipeline_take_result(struct pipeline *pipeline, struct postgres_requ
     if (pipeline->preparing && !ok)
         statements_forget(&pipeline->statements, request->numbers[pipeline->step]);
     if (pipeline->step >= request->step_count) {
-        /* The commit itself failed, and libpq may have lost its place: begin anew. */
+        /* The commit itself failed, and libpq may have lost its place: begin again. */
         pipeline_lost(pipeline);
         return false;
     }

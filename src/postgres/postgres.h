@@ -2,7 +2,7 @@
  *
  * A request is a list of statements that take effect together or not at all. Requests are sent
  * at once, one after the other, without waiting for answers (pipeline mode), and are done in
- * the order in which they were sent. A lost connection is made anew; meanwhile requests wait,
+ * the order in which they were sent. A lost connection is made again; meanwhile requests wait,
  * at most until their deadline.
  *
  *     connecting ─▶ ready ─▶ paused ─▶ connecting ...      any ─▶ closed

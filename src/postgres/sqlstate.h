@@ -11,7 +11,7 @@
 enum sqlstate_way {
     SQLSTATE_FINAL,     /* the request fails */
     SQLSTATE_AGAIN,     /* it met others: send it again on the same connection */
-    SQLSTATE_RECONNECT, /* the connection is of no use: make it anew, then send it again */
+    SQLSTATE_RECONNECT, /* the connection is of no use: make it again, then send it again */
 };
 
 struct sqlstate {

@@ -61,7 +61,7 @@ static const struct {
     /* clang-format on */
 };
 
-/* The number of the bit; FAULT_COUNT: it is none. */
+/* The number of the bit; FAULT_COUNT: it is not one. */
 static size_t fault_index(enum reader_fault fault) {
     size_t i = 0;
     while (i < FAULT_COUNT && fault != 1u << i) i++;

@@ -83,7 +83,7 @@ static struct socketio_socket *next_leaving(struct peer *peer) {
     return NULL;
 }
 
-/* A callback may make other sockets leave, or refuse them, so each search begins anew. */
+/* A callback may make other sockets leave, or refuse them, so each search begins again. */
 void socket_sweep(struct peer *peer, bool all) {
     struct socketio_socket *socket;
     LIST_EACH(&peer->sockets, link) {

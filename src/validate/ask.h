@@ -66,7 +66,7 @@ struct reply {
     struct err failed; /* code ERR_NONE: the response is complete */
     bool connected, reused, hung_up, timed_out;
     uint64_t began_ms, first_byte_ms, end_ms; /* of the body; monotonic */
-    struct json json;                         /* of the body; kind JSON_NONE when it is none */
+    struct json json; /* of the body; kind JSON_NONE when it is not JSON */
     struct err not_json;
     struct buf sent_text, seen_text;
     struct evidence evidence; /* views into them */

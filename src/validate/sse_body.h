@@ -19,7 +19,7 @@
 struct sse_body_event {
     struct str type; /* "message" when it names none */
     struct str data;
-    struct json json; /* of the data; kind JSON_NONE when it is none */
+    struct json json; /* of the data; kind JSON_NONE when it is not JSON */
 };
 
 struct sse_body {

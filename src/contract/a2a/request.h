@@ -57,7 +57,7 @@ MUST_CHECK bool a2a_request_read(enum a2a_operation operation, enum a2a_dialect 
                                  struct json params, struct arena *arena,
                                  struct a2a_request *ret, struct err *e);
 
-/* The id of a task as we write it; 0: it is none. */
+/* The id of a task as we write it; 0: it is not one. */
 uint64_t a2a_task_id(struct str text);
 
 #endif

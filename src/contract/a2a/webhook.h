@@ -50,7 +50,7 @@ void webhook_record_write(const struct webhook_record *record, struct buf *out);
 /* How the records of a workspace begin, and no others. */
 void webhook_record_write_workspace(struct str workspace, struct buf *out);
 
-/* False: it is none of ours. */
+/* False: it is not one of ours. */
 MUST_CHECK bool webhook_record_read(struct str bytes, struct arena *arena,
                                     struct webhook_record *ret);
 

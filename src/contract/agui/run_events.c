@@ -249,7 +249,7 @@ static void note_decided(struct run_events *events, const struct event *event) {
     note_call(events, id, args.raw);
 }
 
-/* The result of a transfer, and a person's decision, are none of a call that was shown. */
+/* The result of a transfer, and a person's decision, do not belong to a call that was shown. */
 static void show_result(struct run_events *events, const struct event *event) {
     struct str id = event->tool_result.call_id;
     struct noted_call noted = {.args = {.len = 0}};

@@ -1,6 +1,6 @@
 /* responses_request: the body of POST /v1/responses.
  *
- * Its items are written anew as messages of Chat Completions, which conversation/import.h
+ * Its items are rewritten as messages of Chat Completions, which conversation/import.h
  * reads: one reader decides what a message, a picture, a call and a result are. The calls that the
  * agent made itself come back with a list that a client keeps, and are its next prompt's, too; its
  * reasoning is not. */

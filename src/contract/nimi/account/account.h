@@ -9,7 +9,7 @@
  *                     refresh, logout, switch ─────────▲
  *
  * Each change is an event with the next number. All subscribers share one topic; the label of
- * an event says whose it is. Numbers begin anew above all earlier ones with each process,
+ * an event says whose it is. Numbers begin again above all earlier ones with each process,
  * because their upper half is the store's epoch.
  *
  * A change that could not be written makes the account UNAVAILABLE until the store was read

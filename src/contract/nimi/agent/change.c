@@ -121,7 +121,7 @@ static bool take_stored(struct changing *changing, struct str before, struct err
         return false;
     if (!stored.agent || !stored.state ||
         stored.state->attributes_count > CHANGE_ATTRIBUTES_MAX)
-        return err_set(e, ERR_DATA_LOSS, "an agent in the store is none");
+        return err_set(e, ERR_DATA_LOSS, "an agent in the store cannot be read");
     changing->agent = *stored.agent;
     changing->state = *stored.state;
     for (size_t i = 0; i < stored.state->attributes_count; i++)

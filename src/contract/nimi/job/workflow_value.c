@@ -15,7 +15,7 @@ static bool in_name(char byte) {
     return (unsigned char)byte > ' ' && !strchr(".[=<>!{}'\"", byte);
 }
 
-/* Take the next step from *rest. False: it is none. */
+/* Take the next step from *rest. False: it is not a step. */
 static bool step_next(struct str *rest, struct step *ret) {
     struct str at = *rest;
     size_t len = 1;

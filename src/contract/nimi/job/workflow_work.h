@@ -55,7 +55,7 @@ MUST_CHECK bool workflow_work_begin(const struct workflow_begin *begin,
 void workflow_work_forget(struct workflow_work *work);
 
 /* Resume a workflow that an earlier process left. Of one that is not `whole` the sections are
- * only the first; the rest is read from the store. False: it is none. */
+ * only the first; the rest is read from the store. False: it is no workflow. */
 bool workflow_work_take(uint64_t run, const struct store_section *sections, size_t count,
                         bool whole, struct nimi_instance *instance);
 

@@ -26,7 +26,7 @@ void dialogue_init(struct dialogue *dialogue);
 void dialogue_done(struct dialogue *dialogue);
 
 /* Add a turn. One that is longer than DIALOGUE_MAX_BYTES leaves nothing but itself unkept: the
- * conversation begins anew. */
+ * conversation begins again. */
 void dialogue_add(struct dialogue *dialogue, struct str turn);
 
 /* All turns, joined; valid until the next turn is added. */

@@ -18,7 +18,7 @@ struct download_carry {
     struct download *download;
     struct http_call *call; /* NULL: over */
     struct buf body;        /* of the request */
-    struct buf refusal;     /* the body of an answer that is none */
+    struct buf refusal;     /* the body of a refusal */
     unsigned status;        /* 0: no answer yet */
     struct pull pull;
     struct speed speed;

@@ -22,7 +22,7 @@ struct speed {
     size_t count;
 };
 
-/* So many bytes have come by now. Fewer than before: it began anew. */
+/* So many bytes have come by now. Fewer than before: it began again. */
 void speed_note(struct speed *speed, uint64_t now_ms, int64_t bytes);
 
 /* Bytes a second between the oldest sample and now; 0: not known. */
