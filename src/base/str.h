@@ -83,7 +83,7 @@ static inline bool str_is_alnum(char byte) {
     return (lower >= 'a' && lower <= 'z') || (byte >= '0' && byte <= '9');
 }
 
-/* The value of a hexadecimal digit, in either case; -1: it is none. */
+/* The value of a hexadecimal digit, in either case; -1: it is not one. */
 static inline int str_hex_digit(char byte) {
     if (byte >= '0' && byte <= '9') return byte - '0';
     char lower = (char)(byte | 32);

@@ -25,7 +25,7 @@
 enum websocket_call_state {
     WEBSOCKET_CALL_DIALLING, /* looks up the name, connects, secures */
     WEBSOCKET_CALL_ASKING,   /* the handshake was sent */
-    WEBSOCKET_CALL_REFUSED,  /* the answer is none of 101: its body is read */
+    WEBSOCKET_CALL_REFUSED,  /* the answer is not a 101: its body is read */
     WEBSOCKET_CALL_OPEN,
     WEBSOCKET_CALL_OVER,
     WEBSOCKET_CALL_STATE_COUNT,

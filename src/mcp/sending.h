@@ -28,7 +28,7 @@ struct mcp_sending {
 MUST_CHECK bool mcp_caller_check(const struct mcp_client *client,
                                  const struct mcp_caller *caller, struct err *e);
 
-/* Stop the post and start it anew with this message.
+/* Stop the post and start it again with this message.
  * errors  those of the client's `authorize`; the post is then unchanged */
 MUST_CHECK bool mcp_send(struct mcp_client *client, const struct mcp_sending *sending,
                          struct post *post, const struct post_sink *sink, void *ctx,

@@ -2,7 +2,7 @@
  *
  *     start ─▶ out ─▶ (waiting ─▶ out)* ─▶ on_end
  *
- * A request is signed anew for each attempt. It is repeated after 5xx, 429 and a broken
+ * A request is signed again for each attempt. It is repeated after 5xx, 429 and a broken
  * connection, with a pause that grows and is random, or the one that the server asked for. One
  * that must not arrive twice is repeated only where it provably was not carried out. Once a byte
  * of the body was reported there is no repetition: get.h goes on from there.

@@ -9,7 +9,7 @@
  * that the session's next message finds it. Later it may be only in the store (dormant_wake.h).
  *
  * Where several replicas share the store, a session is first acquired from them, as a lease that
- * is given back when no turn needs it; its history is then read anew.
+ * is given back when no turn needs it; its history is then read again.
  *
  * A session's history is read from the store when it is first needed, and dropped from memory
  * when it has been unused for long. The store keeps it.

@@ -3,7 +3,7 @@
  * Lines are appended: an event with its number, or the number of one that was delivered. What
  * is read back are the events without such a line. A line that was cut by a crash is ignored;
  * its event was never acknowledged. When the file has grown far beyond what waits, it is
- * written anew beside itself and renamed. It never grows past DELIVERY_FILE_MAX_BYTES, so the
+ * rewritten beside itself and renamed. It never grows past DELIVERY_FILE_MAX_BYTES, so the
  * next process can always load it.
  *
  *     {"id":"5f0c...-7","path":"/api/v1/costs","body":{...}}

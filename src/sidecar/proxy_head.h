@@ -1,7 +1,7 @@
 /* proxy_head: heads of requests and responses, as a proxy passes them on.
  *
  * Fields that concern one connection only are dropped: those of RFC 9110 7.6.1 and those that
- * Connection names. The framing is written anew. Some fields belong to the sidecar, and their
+ * Connection names. The framing is rewritten. Some fields belong to the sidecar, and their
  * values are its own.
  *
  * Memory   the head of a response owns its fields, in one arena.

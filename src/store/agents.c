@@ -19,7 +19,7 @@ struct agents_ask {
     struct agents_change change;
     struct agents_query query;
     int64_t now_us;
-    struct arena *found; /* the answer's; each run of the task makes it anew */
+    struct arena *found; /* the answer's; each run of the task makes it again */
     struct agents_answer answer;
     agents_done_fn *done; /* NULL: cancelled */
     void *ctx;

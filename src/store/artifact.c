@@ -12,7 +12,7 @@
 struct artifact_ask {
     struct store_task task;
     struct buf asked;              /* owns the request's texts */
-    struct buf found, bytes;       /* own the result's; each run of the task makes them anew */
+    struct buf found, bytes;       /* own the result's; each run of the task makes them again */
     struct str workspace, token;   /* from the request */
     struct artifact_reader reader; /* the same; all empty: any of the workspace */
     struct artifact artifact;      /* the request, then the result */

@@ -1,6 +1,6 @@
 /* audit_look: whether the chain of the audit log is whole, for a request to a running daemon.
  *
- * The chain is computed anew on the store's thread, which writes nothing meanwhile. So a log of more
+ * The chain is computed again on the store's thread, which writes nothing meanwhile. So a log of more
  * than AUDIT_LOOK_MAX_BYTES is not looked at here; `weir audit verify` does it beside the daemon.
  *
  * Memory   an answer is borrowed during the callback.

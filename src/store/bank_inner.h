@@ -19,7 +19,7 @@ struct bank_ask {
     struct store *store;             /* of a recall in steps of `task` */
     _Atomic bool given_up;
     struct arena *asked; /* the request's texts */
-    struct arena *found; /* the answer's; each run of the task makes it anew */
+    struct arena *found; /* the answer's; each run of the task makes it again */
     struct bank_where where;
     struct str name, body, label;
     struct bank_event event;

@@ -58,7 +58,7 @@ bool bank_space_prune(struct database *db, bool *ret_any, struct err *e) {
 
 struct bank_behind_ask {
     struct store_task task;
-    struct arena *found; /* the answer's; each run of the task makes it anew */
+    struct arena *found; /* the answer's; each run of the task makes it again */
     int64_t after;
     struct bank_behind behind;
     bank_behind_fn *done; /* NULL: no caller waits */
@@ -230,7 +230,7 @@ struct bank_ask *bank_embedded_start(struct store *store, struct loop *loop,
     return ask;
 }
 
-/* --- all anew --------------------------------------------------------------------------------- */
+/* --- all vectors again -------------------------------------------------------------------------- */
 
 static bool give_space(struct database *db, const struct bank_ask *ask,
                        const struct bank_sums *sums, struct err *e) {

@@ -8,7 +8,7 @@
  *                                              ▲                    │
  *                       bank.embedded = n ◀────┴─ bank_embedded_start()
  *
- * The vectors of a bank are a space. When they are to be made anew (bank_reindex_start) the bank
+ * The vectors of a bank are a space. When they are to be made again (bank_reindex_start) the bank
  * gets another space; those of the old one go in steps (bank_prune_start). What comes late for an
  * old space is dropped.
  *
@@ -66,7 +66,7 @@ struct bank_ask *bank_embedded_start(struct store *store, struct loop *loop,
                                      const struct bank_vector *vectors, size_t count,
                                      int64_t upto, bank_done_fn *done, void *ctx);
 
-/* Give the bank `name` another body and dimension, and make all its vectors anew. The answer is
+/* Give the bank `name` another body and dimension, and make all its vectors again. The answer is
  * the bank as it is then; without an event, since no such event exists.
  * errors  ERR_NOT_FOUND the owner has no such bank there */
 struct bank_ask *bank_reindex_start(struct store *store, struct loop *loop,

@@ -11,7 +11,7 @@ struct download_ask {
     struct store_task task;
     struct buf asked;          /* owns the request's texts */
     struct download_row row;   /* the request */
-    struct arena *texts;       /* owns the result's; each run of the task makes them anew */
+    struct arena *texts;       /* owns the result's; each run of the task makes them again */
     struct download_row *rows; /* NULL, or room for DOWNLOAD_ROWS_MAX */
     size_t count;
     download_put_fn *put; /* both NULL: no caller waits */

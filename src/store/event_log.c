@@ -165,7 +165,7 @@ struct event_log_ask {
     struct event_log_key key;
     uint64_t after;
     size_t max_bytes;
-    struct arena *arena; /* of the page; each run of the task makes it anew */
+    struct arena *arena; /* of the page; each run of the task makes it again */
     struct event_log_page page;
     event_log_done_fn *done; /* NULL: cancelled */
     void *ctx;

@@ -21,7 +21,7 @@ struct interrupting {
     struct str workspace, user, session;
 };
 
-/* Wish it, or wish it anew: all hear of it. A failure is only logged. */
+/* Wish it, or wish it again: all hear of it. A failure is only logged. */
 void interrupting_wish(struct store *store, struct loop *home, const struct interrupting *wish);
 
 /* This replica wishes nothing more of the session. */

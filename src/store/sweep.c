@@ -23,7 +23,7 @@ struct sweep_ask {
     struct store_task task;
     struct sweep *sweep; /* NULL: stopped */
     int64_t now_ms;
-    struct arena *arena; /* made anew by each run of the task */
+    struct arena *arena; /* made again by each run of the task */
     struct doomed_row rows[ROWS_MAX];
     size_t count;
 };

@@ -15,7 +15,7 @@ enum { COMING, WHOLE, OVER };
 struct upload_ask {
     struct store_task task;
     struct buf asked;        /* owns the request's texts */
-    struct buf found, bytes; /* own the result's; each run of the task makes them anew */
+    struct buf found, bytes; /* own the result's; each run of the task makes them again */
     struct upload upload;    /* the request, then the result */
     struct kept_reply reply; /* with its texts; upload.reply is NULL or this */
     enum upload_piece piece;
