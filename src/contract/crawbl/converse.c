@@ -178,7 +178,7 @@ static struct str or_else(struct str text, const char *other) {
 /* Identify the caller, and check that the body agrees (K8, K15). */
 static bool identify(struct converse *converse, const struct crawbl_converse_request *request,
                      struct err *e) {
-    const struct guard *pins = &converse->instance->settings->guard;
+    const struct crawbl_guard *pins = &converse->instance->settings->guard;
     bool lenient = converse->instance->settings->lenient;
     const struct rpc_identity *token = rpc_identity(converse->call);
     bool first = !converse->greeted;
@@ -205,7 +205,7 @@ static bool identify(struct converse *converse, const struct crawbl_converse_req
                        "converse: the request names another %s than the stream's identity",
                        other_user ? "user" : "workspace");
     }
-    if (!guard_serves(pins, user, workspace, e)) return false;
+    if (!crawbl_guard_serves(pins, user, workspace, e)) return false;
     if (first) {
         converse->user = token->known ? user : rpc_keep(converse->call, user);
         converse->workspace = token->known ? workspace : rpc_keep(converse->call, workspace);
@@ -584,7 +584,7 @@ static const struct rpc_method methods[] = {
 static bool authenticate(struct rpc_call *call, void *ctx, struct rpc_identity *ret,
                          struct err *e) {
     const struct converse_instance *instance = ctx;
-    return guard_authenticate(&instance->settings->guard, call, ret, e);
+    return crawbl_guard_authenticate(&instance->settings->guard, call, ret, e);
 }
 
 void converse_service(struct converse_instance *instance, struct rpc_service *ret) {

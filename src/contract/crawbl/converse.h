@@ -17,7 +17,7 @@
 #include "turn/run.h"
 
 struct converse_settings {
-    struct guard guard;
+    struct crawbl_guard guard;
     bool lenient;             /* upstream's fallbacks instead of ERROR (K15) */
     bool errors_as_text;      /* K12 */
     bool sticky;              /* the last speaker answers, not the Manager */

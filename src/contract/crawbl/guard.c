@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-bool guard_serves(const struct guard *guard, struct str user, struct str workspace,
-                  struct err *e) {
+bool crawbl_guard_serves(const struct crawbl_guard *guard, struct str user,
+                         struct str workspace, struct err *e) {
     bool other_workspace = guard->workspace.len && !str_equal(workspace, guard->workspace);
     bool other_user = guard->user.len && !str_equal(user, guard->user);
     if (!other_workspace && !other_user) return true;
@@ -18,10 +18,10 @@ static void note_refusal(struct rpc_call *call, const char *why) {
               STR_ARG(exchange_peer(rpc_exchange(call))));
 }
 
-static bool guard_check_token(struct rpc_call *call, const struct token_keys *keys,
-                              struct str header, size_t count,
-                              char room[static TOKEN_PAYLOAD_BYTES], struct token *ret,
-                              struct err *e) {
+static bool crawbl_guard_check_token(struct rpc_call *call, const struct token_keys *keys,
+                                     struct str header, size_t count,
+                                     char room[static TOKEN_PAYLOAD_BYTES], struct token *ret,
+                                     struct err *e) {
     struct str text;
     if (!bearer_token_from_header(header, count, &text, e)) {
         note_refusal(call, "missing");
@@ -33,8 +33,8 @@ static bool guard_check_token(struct rpc_call *call, const struct token_keys *ke
     return err_set(e, ERR_UNAUTHENTICATED, "invalid bearer token");
 }
 
-bool guard_authenticate(const struct guard *guard, struct rpc_call *call,
-                        struct rpc_identity *ret, struct err *e) {
+bool crawbl_guard_authenticate(const struct crawbl_guard *guard, struct rpc_call *call,
+                               struct rpc_identity *ret, struct err *e) {
     if (!guard->keys) {
         *ret = (struct rpc_identity){.known = false};
         return true;
@@ -43,8 +43,9 @@ bool guard_authenticate(const struct guard *guard, struct rpc_call *call,
     struct str header = lent_read(rpc_metadata(call, STR("authorization"), &count));
     struct token token;
     char room[TOKEN_PAYLOAD_BYTES];
-    if (!guard_check_token(call, guard->keys, header, count, room, &token, e)) return false;
-    if (!guard_serves(guard, token.user, token.workspace, e)) {
+    if (!crawbl_guard_check_token(call, guard->keys, header, count, room, &token, e))
+        return false;
+    if (!crawbl_guard_serves(guard, token.user, token.workspace, e)) {
         note_refusal(call, "of an identity that is not served here");
         return false;
     }

@@ -15,19 +15,20 @@
 #include "rpc/rpc.h"
 #include "wire/token.h"
 
-struct guard {
+struct crawbl_guard {
     const struct token_keys *keys; /* NULL: no token is required */
     struct str workspace, user;    /* the only identity served; empty: any */
 };
 
 /* Implements a service's authenticate(). Refusals are logged, never with the token.
  * errors  ERR_UNAUTHENTICATED no valid token; ERR_PERMISSION_DENIED not served here */
-MUST_CHECK bool guard_authenticate(const struct guard *guard, struct rpc_call *call,
-                                   struct rpc_identity *ret, struct err *e);
+MUST_CHECK bool crawbl_guard_authenticate(const struct crawbl_guard *guard,
+                                          struct rpc_call *call, struct rpc_identity *ret,
+                                          struct err *e);
 
 /* Check that this user and workspace are served here.
  * errors  ERR_PERMISSION_DENIED this daemon is restricted to another identity */
-MUST_CHECK bool guard_serves(const struct guard *guard, struct str user, struct str workspace,
-                             struct err *e);
+MUST_CHECK bool crawbl_guard_serves(const struct crawbl_guard *guard, struct str user,
+                                    struct str workspace, struct err *e);
 
 #endif

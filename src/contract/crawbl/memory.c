@@ -64,7 +64,7 @@ static struct crawbl_memory_entry entry_of(const struct memory_entry *entry,
 /* The workspace of a request is the token's; another one in the request is an error (K8). */
 static bool workspace_for(const struct memory_call *memory, struct str asked, struct str *ret,
                           struct err *e) {
-    const struct guard *guard = &memory->instance->settings->guard;
+    const struct crawbl_guard *guard = &memory->instance->settings->guard;
     const struct rpc_identity *token = rpc_identity(memory->call);
     struct str own = token->known ? token->workspace : guard->workspace;
     if (asked.len && own.len && !str_equal(asked, own))
@@ -246,7 +246,7 @@ static const struct rpc_method methods[] = {
 static bool authenticate(struct rpc_call *call, void *ctx, struct rpc_identity *ret,
                          struct err *e) {
     const struct memory_instance *instance = ctx;
-    return guard_authenticate(&instance->settings->guard, call, ret, e);
+    return crawbl_guard_authenticate(&instance->settings->guard, call, ret, e);
 }
 
 void memory_service(struct memory_instance *instance, struct rpc_service *ret) {
