@@ -13,9 +13,9 @@
 #define SETTINGS_ENTRIES_MAX 32
 #define ACKS_MAX 1000
 
-static const struct budget refusals_allowed = {
+static const struct abuse_budget refusals_allowed = {
     .left = RESETS_BURST, .most = RESETS_BURST, .per_s = RESETS_PER_S};
-static const struct budget chores_allowed = {.left = 1000, .most = 1000, .per_s = 100};
+static const struct abuse_budget chores_allowed = {.left = 1000, .most = 1000, .per_s = 100};
 
 /* A ping may come this much too early, to allow for clock error and network jitter. */
 #define PING_EARLY_MS 1000
@@ -35,7 +35,7 @@ void abuse_limit(nghttp2_option *options) {
     nghttp2_option_set_stream_reset_rate_limit(options, RESETS_BURST, RESETS_PER_S);
 }
 
-static bool spend(struct budget *budget, uint64_t now_ms) {
+static bool spend(struct abuse_budget *budget, uint64_t now_ms) {
     uint64_t refill = (now_ms - budget->since_ms) * budget->per_s / 1000;
     if (refill) {
         budget->left =

@@ -21,7 +21,7 @@
 struct nghttp2_option;
 
 /* Refills with time. */
-struct budget {
+struct abuse_budget {
     uint64_t left, most, per_s, since_ms;
 };
 
@@ -31,7 +31,7 @@ struct budget {
 #define ABUSE_WINDOW_S 10
 
 struct abuse {
-    struct budget refusals, chores;
+    struct abuse_budget refusals, chores;
     uint64_t fault_s; /* the newest second of `faults` */
     uint16_t faults[ABUSE_WINDOW_S];
     uint64_t ping_ms; /* of the peer's last ping without traffic since, or never */
