@@ -16,14 +16,14 @@
 /* --- settings ----------------------------------------------------------------------------- */
 
 static bool mcp_wanted(const struct config *config) {
-    return mcp_options(config)->guest.enabled;
+    return mcp_server_options(config)->guest.enabled;
 }
 
 static bool mcp_read(const struct contract_source *from, void **ret, struct err *e) {
     struct mcp_settings *settings = MEM_NEW(struct mcp_settings);
     (void)e;
     *settings = (struct mcp_settings){
-        .guest = guest_settings_of(from, &mcp_options(from->config)->guest),
+        .guest = guest_settings_of(from, &mcp_server_options(from->config)->guest),
         .server = {STR("weir"), STR(WEIR_VERSION), STR(INSTRUCTIONS)},
     };
     *ret = settings;
@@ -33,7 +33,7 @@ static bool mcp_read(const struct contract_source *from, void **ret, struct err 
 /* --- the process: the sessions of all loops ----------------------------------------------- */
 
 static void *mcp_open(const struct contract_process *process) {
-    const struct mcp_options *options = mcp_options(process->config);
+    const struct mcp_server_options *options = mcp_server_options(process->config);
     return toolserver_sessions_new((size_t)options->sessions_max, options->session_idle_ms);
 }
 

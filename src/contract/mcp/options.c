@@ -2,7 +2,7 @@
 
 #include "config/rows.h"
 
-#define ROW_OF struct mcp_options
+#define ROW_OF struct mcp_server_options
 
 /* clang-format off */
 static const struct setting rows[] = {
@@ -30,10 +30,10 @@ static const struct setting rows[] = {
 /* clang-format on */
 
 const struct setting_rows mcp_rows = {
-    .rows = rows, .count = ARRAY_LEN(rows), .size = sizeof(struct mcp_options)};
+    .rows = rows, .count = ARRAY_LEN(rows), .size = sizeof(struct mcp_server_options)};
 
-const struct mcp_options *mcp_options(const struct config *config) {
-    static const struct mcp_options none = {.guest.workspace = STR_INIT("")};
-    const struct mcp_options *options = config_values(config, &mcp_rows);
+const struct mcp_server_options *mcp_server_options(const struct config *config) {
+    static const struct mcp_server_options none = {.guest.workspace = STR_INIT("")};
+    const struct mcp_server_options *options = config_values(config, &mcp_rows);
     return options ? options : &none;
 }

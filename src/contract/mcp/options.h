@@ -8,13 +8,13 @@
 
 #include "contract/guest.h"
 
-struct mcp_options {
+struct mcp_server_options {
     struct guest_options guest;
     uint64_t sessions_max, session_idle_ms;
 };
 
 extern const struct setting_rows mcp_rows;
 
-const struct mcp_options *mcp_options(const struct config *config);
+const struct mcp_server_options *mcp_server_options(const struct config *config);
 
 #endif
