@@ -7,21 +7,21 @@
 
 static const struct nimi_usage_stats unknown = {-1, -1, -1};
 
-void projection_init(struct projection *projection, struct nimi_call *call) {
-    *projection =
-        (struct projection){.call = call, .usage = unknown, .finish = NIMI_FINISH_REASON_STOP};
+void projection_init(struct nimi_projection *projection, struct nimi_call *call) {
+    *projection = (struct nimi_projection){
+        .call = call, .usage = unknown, .finish = NIMI_FINISH_REASON_STOP};
     pieces_init(&projection->text);
     pieces_init(&projection->thinking);
 }
 
-void projection_done(struct projection *projection) {
+void projection_done(struct nimi_projection *projection) {
     pieces_done(&projection->text);
     pieces_done(&projection->thinking);
 }
 
 /* --- one event ---------------------------------------------------------------------------- */
 
-static void project_send_event(struct projection *projection,
+static void project_send_event(struct nimi_projection *projection,
                                const struct nimi_stream_scenario_event *event) {
     int64_t now = clock_unix_ms();
     const struct google_timestamp at = {.seconds = now / 1000,
@@ -35,7 +35,7 @@ static void project_send_event(struct projection *projection,
     rpc_message_end(projection->call->rpc);
 }
 
-static void send_started(struct projection *projection) {
+static void send_started(struct nimi_projection *projection) {
     const struct nimi_scenario_stream_started started = {.model_resolved = projection->model,
                                                          .route_decision = projection->route};
     project_send_event(projection, &(struct nimi_stream_scenario_event){
@@ -44,7 +44,7 @@ static void send_started(struct projection *projection) {
                                        .started = &started});
 }
 
-static void send_delta(struct projection *projection,
+static void send_delta(struct nimi_projection *projection,
                        const struct nimi_scenario_stream_delta *delta,
                        const struct nimi_stream_frame *frame) {
     project_send_event(projection, &(struct nimi_stream_scenario_event){
@@ -54,7 +54,7 @@ static void send_delta(struct projection *projection,
                                        .frame = frame});
 }
 
-static void send_text(struct projection *projection, struct str piece) {
+static void send_text(struct nimi_projection *projection, struct str piece) {
     const struct nimi_text_stream_delta text = {.text = piece};
     const struct nimi_scenario_stream_delta delta = {
         .which_delta = NIMI_SCENARIO_STREAM_DELTA_TEXT, .text = &text};
@@ -62,14 +62,14 @@ static void send_text(struct projection *projection, struct str piece) {
     send_delta(projection, &delta, projection->call->brief ? NULL : &frame);
 }
 
-static void send_thinking(struct projection *projection, struct str piece) {
+static void send_thinking(struct nimi_projection *projection, struct str piece) {
     const struct nimi_reasoning_stream_delta text = {.text = piece};
     const struct nimi_scenario_stream_delta delta = {
         .which_delta = NIMI_SCENARIO_STREAM_DELTA_REASONING, .reasoning = &text};
     send_delta(projection, &delta, NULL);
 }
 
-static void send_audio(struct projection *projection, struct str type, struct str piece) {
+static void send_audio(struct nimi_projection *projection, struct str type, struct str piece) {
     const struct nimi_artifact_stream_delta audio = {.chunk = piece, .mime_type = type};
     const struct nimi_scenario_stream_delta delta = {
         .which_delta = NIMI_SCENARIO_STREAM_DELTA_ARTIFACT, .artifact = &audio};
@@ -77,16 +77,16 @@ static void send_audio(struct projection *projection, struct str type, struct st
     send_delta(projection, &delta, projection->call->brief ? NULL : &frame);
 }
 
-static void send_usage(struct projection *projection) {
+static void send_usage(struct nimi_projection *projection) {
     project_send_event(projection, &(struct nimi_stream_scenario_event){
                                        .event_type = NIMI_STREAM_EVENT_USAGE,
                                        .which_payload = NIMI_STREAM_SCENARIO_EVENT_USAGE,
                                        .usage = &projection->usage});
 }
 
-typedef void send_fn(struct projection *projection, struct str piece);
+typedef void send_fn(struct nimi_projection *projection, struct str piece);
 
-static void project_gather(struct projection *projection, struct pieces *pieces,
+static void project_gather(struct nimi_projection *projection, struct pieces *pieces,
                            struct str text, send_fn *send_piece) {
     pieces_put(pieces, text);
     for (struct str piece; (piece = pieces_ready(pieces)).len;) {
@@ -95,7 +95,8 @@ static void project_gather(struct projection *projection, struct pieces *pieces,
     }
 }
 
-static void flush(struct projection *projection, struct pieces *pieces, send_fn *send_piece) {
+static void flush(struct nimi_projection *projection, struct pieces *pieces,
+                  send_fn *send_piece) {
     struct str rest = pieces_rest(pieces);
     if (rest.len == 0) return;
     send_piece(projection, rest);
@@ -104,7 +105,7 @@ static void flush(struct projection *projection, struct pieces *pieces, send_fn 
 
 /* --- the last event ----------------------------------------------------------------------- */
 
-static void send_completed(struct projection *projection) {
+static void send_completed(struct nimi_projection *projection) {
     const struct nimi_scenario_stream_completed completed = {
         .finish_reason = projection->finish,
         .usage = &projection->usage,
@@ -119,7 +120,7 @@ static void send_completed(struct projection *projection) {
 
 /* The real SDK shows only the number and, as text, the hint. So the hint includes the reason's
  * name. */
-static void send_failed(struct projection *projection, const struct event *event) {
+static void send_failed(struct nimi_projection *projection, const struct event *event) {
     struct fault fault;
     struct buf hint;
     projection_fault(event, &fault);
@@ -166,7 +167,7 @@ static int finish_of(struct str how) {
     return NIMI_FINISH_REASON_STOP;
 }
 
-void projection_note(struct projection *projection, const struct event *event) {
+void projection_note(struct nimi_projection *projection, const struct event *event) {
     if (event->kind == EVENT_USAGE) {
         projection->usage = (struct nimi_usage_stats){
             .input_tokens = event->usage.prompt,
@@ -182,7 +183,7 @@ void projection_note(struct projection *projection, const struct event *event) {
     }
 }
 
-void projection_send(struct projection *projection, const struct event *event) {
+void projection_send(struct nimi_projection *projection, const struct event *event) {
     projection_note(projection, event);
     if (event_is_terminal(event->kind)) {
         flush(projection, &projection->thinking, send_thinking);

@@ -17,7 +17,7 @@
 #include "contract/nimi/call.h"
 #include "contract/nimi/pieces.h"
 
-struct projection {
+struct nimi_projection {
     struct nimi_call *call;
     struct str model; /* as the request named it */
     int route;        /* RoutePolicy */
@@ -31,14 +31,14 @@ struct projection {
 };
 
 /* Usage starts as unknown and finish as STOP. The caller sets the other members it needs. */
-void projection_init(struct projection *projection, struct nimi_call *call);
-void projection_done(struct projection *projection);
+void projection_init(struct nimi_projection *projection, struct nimi_call *call);
+void projection_done(struct nimi_projection *projection);
 
 /* Send what `event` means. */
-void projection_send(struct projection *projection, const struct event *event);
+void projection_send(struct nimi_projection *projection, const struct event *event);
 
 /* Note from `event` what the last message will carry: usage and the finish reason. */
-void projection_note(struct projection *projection, const struct event *event);
+void projection_note(struct nimi_projection *projection, const struct event *event);
 
 /* Say why a model call failed, for a status. `event` is its last event. */
 void projection_fault(const struct event *event, struct fault *ret);

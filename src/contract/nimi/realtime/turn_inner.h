@@ -26,7 +26,7 @@ struct realtime_turn {
     struct model_call *model;
     struct cursor *cursor; /* reads its answer */
     bool answered;         /* the answer was read to its end */
-    struct projection said;
+    struct nimi_projection said;
     struct buf reply;
 
     struct media_request speech;

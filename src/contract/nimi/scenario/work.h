@@ -52,7 +52,7 @@ struct work {
     uint64_t waited_ms;
     bool granted; /* it got a slot */
     struct stream *stream;
-    struct projection projection;
+    struct nimi_projection projection;
 
     /* Text only. */
     struct prompt prompt;
