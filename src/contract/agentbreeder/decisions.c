@@ -345,12 +345,13 @@ bool decide_compare(struct turn *turn, const struct event *event) {
     return repeat->differs;
 }
 
-void decide_report_difference(const struct turn *turn, struct str *ret_code,
-                              struct str *ret_message, int *ret_status) {
-    *ret_status = turn->repeat.differs ? 409 : 404;
-    *ret_code = turn->repeat.differs ? STR("ALREADY_DECIDED") : STR("THREAD_NOT_FOUND");
-    *ret_message = turn->repeat.differs
-                       ? STR("this question was answered before, with another decision; the "
-                             "first one counts")
-                       : STR("the run of this question was over before anybody answered it");
+struct route_failure decide_difference(const struct turn *turn) {
+    if (turn->repeat.differs)
+        return (struct route_failure){409, STR("ALREADY_DECIDED"),
+                                      STR("this question was answered before, with another "
+                                          "decision; the first one counts"),
+                                      STR_EMPTY};
+    return (struct route_failure){
+        404, STR("THREAD_NOT_FOUND"),
+        STR("the run of this question was over before anybody answered it"), STR_EMPTY};
 }

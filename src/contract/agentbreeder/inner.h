@@ -75,9 +75,8 @@ void decide_again(struct turn *turn, uint64_t run, uint64_t seq);
  * answer ends there if the decision differs or never came. */
 bool decide_compare(struct turn *turn, const struct event *event);
 
-/* Say why the comparison ended the answer. */
-void decide_report_difference(const struct turn *turn, struct str *ret_code,
-                              struct str *ret_message, int *ret_status);
+/* Why the comparison ended the answer. */
+struct route_failure decide_difference(const struct turn *turn);
 
 /* Shared by decisions.c and decisions_elsewhere.c: which words decide; 422, because the answer does
  * not fit what is asked; and read on from the question `seq`, to the decision on it, which must be

@@ -31,12 +31,6 @@ static void invoke_project(const struct event *event, enum close_frame frame, vo
     buf_done(&body);
 }
 
-static void refuse_repeat(struct turn *turn) {
-    struct route_failure failure = {.details = STR_EMPTY};
-    decide_report_difference(turn, &failure.code, &failure.message, &failure.status);
-    route_fail(turn->http.call, &failure);
-}
-
 static void invoke_ended(struct close_ending ending, enum close_cause cause,
                          const struct event *last, void *ctx) {
     struct turn *turn = ctx;
@@ -44,7 +38,8 @@ static void invoke_ended(struct close_ending ending, enum close_cause cause,
     http_turn_leave_run(&turn->http, cause);
     if (turn->http.gone) return;
     if (turn->repeat.differs || turn->repeat.over) {
-        refuse_repeat(turn);
+        const struct route_failure failure = decide_difference(turn);
+        route_fail(turn->http.call, &failure);
     } else if (last && last->kind == EVENT_FAILED) {
         refusal_of_run(turn->http.call, last->failed.code, last->failed.reason,
                        last->failed.message, &turn->outcome.acted);
@@ -68,11 +63,8 @@ const struct stream_wire turn_invoke_wire = {
 
 /* The stream had begun before the decisions could be compared. */
 static void report_difference(struct turn *turn) {
-    struct str code, message;
-    int status;
     if (!turn->repeat.differs && !turn->repeat.over) return;
-    decide_report_difference(turn, &code, &message, &status);
-    frame_error(turn->http.call, ERR_ABORTED, message);
+    frame_error(turn->http.call, ERR_ABORTED, decide_difference(turn).message);
 }
 
 static void frame_failure(const struct turn *turn, enum err_code code, struct str message) {

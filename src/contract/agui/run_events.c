@@ -19,14 +19,16 @@ void run_events_init(struct run_events *events, struct route_call *call) {
     buf_init(&events->usage, USAGE_MAX_BYTES);
 }
 
+static void noted_done(struct noted_call *noted) {
+    text_done(&noted->id);
+    text_done(&noted->args);
+}
+
 void run_events_done(struct run_events *events) {
     text_done(&events->thread);
     text_done(&events->run);
     text_done(&events->step);
-    for (size_t i = 0; i < events->noted_count; i++) {
-        text_done(&events->noted[i].id);
-        text_done(&events->noted[i].args);
-    }
+    for (size_t i = 0; i < events->noted_count; i++) noted_done(&events->noted[i]);
     free(events->noted);
     buf_done(&events->pending);
     buf_done(&events->usage);
@@ -126,11 +128,6 @@ static void add_to_message(struct run_events *events, enum open_message kind, st
 
 static bool is_transfer(const struct event *event) {
     return str_equal(event->tool_call.tool, STR(TRANSFER_TOOL));
-}
-
-static void noted_done(struct noted_call *noted) {
-    text_done(&noted->id);
-    text_done(&noted->args);
 }
 
 static void note_call(struct run_events *events, struct str id, struct str args) {
