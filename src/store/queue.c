@@ -15,7 +15,7 @@ static void queue_open(struct store *store) {
     assert(!store->shared.closing);
 }
 
-/* Something is to be done: store_queue_wake the thread. */
+/* Something is to be done: wake the thread. */
 static void queue_shut(struct store *store) {
     bool asleep = store->shared.asleep;
     store->shared.asleep = false;
