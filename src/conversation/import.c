@@ -163,16 +163,10 @@ static bool read_agent(struct import_reading *reading, struct json from) {
     return read_calls(reading, calls) && read_call_parts(reading, content, calls);
 }
 
-static bool is_object(struct str text) {
-    struct json value;
-    struct err ignored;
-    return json_read(text, &value, &ignored) && value.kind == JSON_OBJECT;
-}
-
 /* A result must be a JSON object; any other value becomes a member of one. */
 static bool wrap_result(struct import_reading *reading, struct message *result) {
     struct buf out;
-    if (is_object(result->text)) return true;
+    if (json_reads_as_object(result->text)) return true;
     buf_init(&out, IMPORT_MESSAGE_MAX_BYTES);
     struct json_writer writer = json_writer(&out);
     json_open_object(&writer);

@@ -85,8 +85,7 @@ static struct str own_id(const struct gather *gather, size_t index) {
 static void tell_calls(struct gather *gather, struct reply *reply, enum reply_outcome outcome) {
     for (size_t i = 0; i < gather->call_count && !reply->stopped; i++) {
         const struct gathered_call *call = &gather->calls[i];
-        struct json args;
-        if (outcome == OUTCOME_CUT && !json_read_object(buf_str(&call->args), &args)) continue;
+        if (outcome == OUTCOME_CUT && !json_reads_as_object(buf_str(&call->args))) continue;
         reply_tell(reply, &(struct reply_event){REPLY_TOOL_CALL, .call_id = own_id(gather, i),
                                                 .tool = buf_str(&call->tool),
                                                 .args = buf_str(&call->args)});

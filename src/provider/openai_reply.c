@@ -183,8 +183,7 @@ static bool says(struct json string) {
  * so does a name after complete arguments. */
 static bool goes_on_with(const struct gathered_call *call, const struct fragment *fragment) {
     if (says(fragment->id) && call->id.len) return json_is(fragment->id, buf_str(&call->id));
-    struct json args;
-    return !says(fragment->name) || !json_read_object(buf_str(&call->args), &args);
+    return !says(fragment->name) || !json_reads_as_object(buf_str(&call->args));
 }
 
 static struct gathered_call *openai_reply_call_of(struct gather *gather,

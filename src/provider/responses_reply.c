@@ -367,10 +367,9 @@ static bool calls_can_go_back(const struct gather *gather) {
     if (gather->calls_full) return false;
     for (size_t i = 0; i < gather->call_count; i++) {
         struct str id = buf_str(&gather->calls[i].id);
-        struct json args;
         if (id.len == 0 || id.len > CALL_ID_LONG_MAX_BYTES) return false;
         if (gather->calls[i].tool.len == 0) return false;
-        if (!json_read_object(buf_str(&gather->calls[i].args), &args)) return false;
+        if (!json_reads_as_object(buf_str(&gather->calls[i].args))) return false;
         for (size_t j = 0; j < i; j++) {
             if (str_equal(buf_str(&gather->calls[j].id), id)) return false;
         }

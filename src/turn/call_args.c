@@ -9,19 +9,13 @@
 
 /* --- keeping ------------------------------------------------------------------------------ */
 
-static bool read_object(struct str text) {
-    struct json value;
-    struct err e;
-    return json_read(text, &value, &e) && value.kind == JSON_OBJECT;
-}
-
 /* False: it is not the surrogates that make it unreadable, or the run has failed. */
 static bool keep_mended(struct turn_call *call, struct str text) {
     struct buf mended;
     buf_init(&mended, text.len + 1);
     json_mend_surrogates(text, &mended);
-    bool kept =
-        read_object(buf_str(&mended)) && run_keep(call->run, buf_str(&mended), &call->args);
+    bool kept = json_reads_as_object(buf_str(&mended)) &&
+                run_keep(call->run, buf_str(&mended), &call->args);
     buf_done(&mended);
     return kept;
 }
@@ -29,7 +23,7 @@ static bool keep_mended(struct turn_call *call, struct str text) {
 bool call_args_keep(struct turn_call *call, struct str text) {
     call->args = STR("{}");
     if (str_trim(text).len == 0) return true;
-    if (read_object(text)) return run_keep(call->run, text, &call->args);
+    if (json_reads_as_object(text)) return run_keep(call->run, text, &call->args);
     if (keep_mended(call, text)) return true;
     return !call->run->ending_begun && run_keep(call->run, text, &call->unread_args);
 }

@@ -30,8 +30,6 @@ static bool check_tool(const struct run *run, const struct tool_offer *tools, si
                        struct err *e) {
     const struct tool_offer *tool = &tools[index];
     struct str shown = str_head(tool->name, NAME_SHOWN_BYTES);
-    struct json parameters;
-    struct err bad;
     if (tool->name.len == 0)
         return err_set(e, ERR_INVALID_ARGUMENT, "tools[%zu] has no name", index);
     if (find_offer(tools, index, tool->name))
@@ -43,8 +41,7 @@ static bool check_tool(const struct run *run, const struct tool_offer *tools, si
                        "tools[%zu]: the agent '" STR_FMT "' has a tool '" STR_FMT
                        "' of its own; give yours another name",
                        index, STR_ARG(run->agent->slug), STR_ARG(shown));
-    if (tool->parameters.len &&
-        (!json_read(tool->parameters, &parameters, &bad) || parameters.kind != JSON_OBJECT))
+    if (tool->parameters.len && !json_reads_as_object(tool->parameters))
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "tools[%zu]: the parameters of '" STR_FMT
                        "' are not a JSON Schema, which is an object",

@@ -38,12 +38,6 @@ static struct own_call *own_calls_find(struct own_calls *calls, struct str their
 
 /* --- events ------------------------------------------------------------------------------- */
 
-static bool is_object(struct str text) {
-    struct json value;
-    struct err e;
-    return json_read(text, &value, &e) && value.kind == JSON_OBJECT;
-}
-
 static void own_calls_append_result(struct run *run, struct own_call *call, struct str result,
                                     struct str failed) {
     struct event event = {.kind = EVENT_TOOL_RESULT,
@@ -58,7 +52,7 @@ static void put_result(struct run *run, struct str text, struct buf *out) {
     struct json value;
     struct err e;
     bool fits = text.len <= max_bytes;
-    if (fits && is_object(text)) {
+    if (fits && json_reads_as_object(text)) {
         buf_append(out, text);
         return;
     }
@@ -100,7 +94,7 @@ static void append_call(struct run *run, const struct reply_event *event, struct
 
 void run_take_own_call(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    struct str args = is_object(event->args) ? event->args : STR("{}");
+    struct str args = json_reads_as_object(event->args) ? event->args : STR("{}");
     bool too_many;      /* ignored: the call was made, so it is shown, up to a limit */
     run_end_texts(run); /* flush the text held back before it */
     if (run->ending_begun || !run_count_call(run, &too_many)) return;

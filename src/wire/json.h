@@ -61,6 +61,12 @@ bool json_read_object(struct str text, struct json *ret);
 MUST_CHECK bool json_read_depth(struct str text, unsigned depth_max, struct json *ret,
                                 struct err *e);
 
+/* Whether `text` is one JSON object. */
+MUST_CHECK static inline bool json_reads_as_object(struct str text) {
+    struct json object;
+    return json_read_object(text, &object);
+}
+
 /* The position after the valid string, or the number, that begins at `at`; NULL without one. What
  * follows it is not looked at: of 01 the number is 0. */
 const char *json_string_end(const char *at, const char *end);
