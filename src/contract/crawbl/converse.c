@@ -38,8 +38,7 @@ struct converse {
     struct arena *arena;        /* of a request whose turn has not begun, or NULL */
     struct crawbl_converse_request *request; /* in the arena, or NULL as it is */
     struct workspace_agents_ask ask;
-    struct dormant_wake
-        *crawbl_converse_wake;   /* brings back runs that may wait for this message */
+    struct dormant_wake *wake;   /* brings back runs that may wait for this message */
     struct elsewhere *elsewhere; /* finds one that waits for it at another replica */
     bool looked_elsewhere;
     struct converse_shown shown; /* of the answer that is being sent */
@@ -390,8 +389,7 @@ static void refuse_turn(struct converse *converse, const struct err *why) {
 static void converse_start(struct converse *converse) {
     struct err e;
     bool started = start_turn(converse, converse->request, &e);
-    if (converse->wake || converse->elsewhere)
-        return; /* crawbl_converse_on_awake(), on_elsewhere() */
+    if (converse->wake || converse->elsewhere) return; /* their answers begin it again */
     drop_request(converse);
     if (started && converse->stream) return;
     drop_turn(converse);
