@@ -90,11 +90,11 @@ enum reply_found replies_ask(struct replies *replies, const struct reply_questio
 /* Withdraw an ask. NULL is fine. */
 void replies_leave(struct reply_ask *ask);
 
-/* The pending that the first asker waits for. It belongs to that asker's loop. */
+/* The write that the first asker waits for. It belongs to that asker's loop. */
 struct reply_write *reply_write_of(struct reply_ask *ask, reply_left_fn *left, void *ctx);
 
 /* The write succeeded or failed. All askers get the outcome, a successful reply is kept, and
- * the pending is freed. */
+ * the write is freed. */
 void replies_made(struct reply_write *pending, const struct write_outcome *outcome,
                   uint64_t now_ms);
 

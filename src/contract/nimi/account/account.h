@@ -3,7 +3,7 @@
  * A runtime has one account. It is the subject of a token that one of the configured issuers
  * signed; a login presents such a token, and the account is logged in until the token expires.
  * The token is kept in memory only, for the session that brought it. On disk stand the subject,
- * the issuer and the expiry, the newest events, and which bindings there are (custody.h).
+ * the issuer and the expiry, the newest events, and which bindings there are (custody.c).
  *
  *     account_begin_login ─▶ account_take_proof ─▶ account_begin ─▶ disk ─▶ account_end
  *                     refresh, logout, switch ─────────▲

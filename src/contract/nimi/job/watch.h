@@ -20,7 +20,7 @@ struct nimi_watch {
     struct run_open open;  /* must be the first member; its fold is what was read */
     struct follow *follow; /* NULL: not followed yet */
     bool ends_later;       /* the last message is on its way, and ends the call */
-    /* It has gone since it was found; `failed`, or NULL: it cannot be read now. */
+    /* It has gone since it was found (NULL), or `failed` says why it cannot be read now. */
     void (*gone)(struct nimi_watch *watch, const struct err *failed);
 };
 

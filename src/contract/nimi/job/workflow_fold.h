@@ -29,7 +29,7 @@
 #define WORKFLOW_OUTPUT_MAX_BYTES (3 * MIB)
 #define WORKFLOW_DEPTH_MAX 24 /* a Struct has three messages a level, and parsers allow 100 */
 
-/* One change of a node. `event` 0: subscribers are not change. */
+/* One change of a node. `event` 0: subscribers get no event of it. */
 struct workflow_note {
     struct str node;
     int32_t event; /* WorkflowEventType */

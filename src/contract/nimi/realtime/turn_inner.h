@@ -34,7 +34,7 @@ struct realtime_turn {
     struct buf sound;
     size_t sound_sent;
     bool sound_whole;
-    bool sounded; /* of a live session: a piece of sound was published */
+    bool sounded; /* a piece of sound was published */
     struct text sound_type;
     int32_t sound_rate_hz;
 };

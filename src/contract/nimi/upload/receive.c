@@ -271,7 +271,7 @@ static void on_outcome(const struct write_outcome *outcome, void *ctx) {
     }
 }
 
-/* The pending ends when its receipt does, so before this. */
+/* The write ends when its receipt does, so before this. */
 static void on_left(void *ctx) {
     (void)ctx;
 }
