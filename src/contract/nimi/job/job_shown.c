@@ -160,13 +160,12 @@ struct job_shown *job_shown_new(struct nimi_call *call, struct str app,
                                 job_shown_fn *fn, void *ctx) {
     struct job_shown *shown = MEM_NEW(struct job_shown);
     shown->call = call;
-    shown->app = app;
     shown->arena = arena_new(128 * MIB); /* the message, and the bytes */
     shown->shown = fn;
     shown->ctx = ctx;
     buf_init(&shown->bytes, ARTIFACT_MAX_BYTES);
     task_init(&shown->begin, look_at_first, shown);
-    if (copy_message(shown, kind, message)) {
+    if (arena_str(shown->arena, app, &shown->app) && copy_message(shown, kind, message)) {
         loop_defer(call->loop, &shown->begin);
         return shown;
     }

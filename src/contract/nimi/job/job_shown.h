@@ -29,7 +29,7 @@ struct job_shown_kind {
  * missing artifact is not a failure. */
 typedef void job_shown_fn(const void *message, const struct err *failed, void *ctx);
 
-/* The artifacts are those of `app`, which is borrowed. NULL: the message has no room in a reply. */
+/* The artifacts are those of `app`. NULL: the message has no room in a reply. */
 struct job_shown *job_shown_new(struct nimi_call *call, struct str app,
                                 const struct job_shown_kind *kind, const void *message,
                                 job_shown_fn *shown, void *ctx);

@@ -102,6 +102,7 @@ static void jobs_artifacts_on_open(struct run_open *open) {
         return;
     }
     result->shown = show(result);
+    run_fold_done(open->fold); /* it has the whole request, and a reader may be slow */
     if (!result->shown)
         nimi_refuse_for(open->call, NIMI_AI_OUTPUT_INVALID,
                         "what came of the job has no room in a reply");

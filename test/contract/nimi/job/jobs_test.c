@@ -82,10 +82,11 @@ static int teardown(void **state) {
 
 /* --- calls -------------------------------------------------------------------------------- */
 
-static struct exchange *ask(const char *path, const struct pb_message *type,
-                            const void *request) {
+static struct exchange *ask_as(const char *path, const struct pb_message *type,
+                               const void *request, bool reads) {
     struct exchange *x = fake_new(loop, "POST", path);
     struct buf body;
+    if (!reads) fake_stop_reading(x);
     fake_field(x, "content-type", "application/grpc");
     fake_field(x, "x-nimi-protocol-version", "1.0.0");
     fake_field(x, "x-nimi-participant-protocol-version", "1.0.0");
@@ -102,6 +103,11 @@ static struct exchange *ask(const char *path, const struct pb_message *type,
     buf_done(&body);
     settle();
     return x;
+}
+
+static struct exchange *ask(const char *path, const struct pb_message *type,
+                            const void *request) {
+    return ask_as(path, type, request, true);
 }
 
 /* The next message of a response; false: there is none. */
@@ -491,6 +497,35 @@ static void a_transcript_is_the_output(void **state) {
     end_result(&result);
 }
 
+/* A request may be as large as a message, and a reader takes its time. */
+static void a_result_that_waits_for_its_reader_holds_no_request(void **state) {
+    (void)state;
+    struct nimi_chat_message words = {.role = STR("user")};
+    const struct nimi_text_generate_scenario_spec text = {.input = &words, .input_count = 1};
+    const struct nimi_scenario_spec spec = {.which_spec = NIMI_SCENARIO_SPEC_TEXT_GENERATE,
+                                            .text_generate = &text};
+    char *long_words = mem_alloc(2 * MIB);
+    memset(long_words, 'x', 2 * MIB);
+    words.content = str_of(long_words, 2 * MIB);
+    take_id(submit_spec(NIMI_SCENARIO_TYPE_TEXT_GENERATE, &spec, 0, ""));
+    free(long_words);
+    fake_text(fake_call(model, 0), STR("Hello"));
+    fake_done(fake_call(model, 0), "m-1");
+    settle();
+    const struct nimi_get_scenario_artifacts_request request = {.job_id = str_from(id)};
+    size_t before = mem_counted();
+    struct exchange *x = ask_as(AI "GetScenarioArtifacts",
+                                &nimi_get_scenario_artifacts_request_table, &request, false);
+    bool waits = !fake_closed(x) && exchange_queued(x) > 0;
+    size_t meanwhile = mem_counted();
+    fake_read_all(x);
+    settle();
+    assert_status(x, "0");
+    fake_free(x);
+    assert_true(waits);
+    assert_in_range(meanwhile, 0, before + 1 * MIB);
+}
+
 static void an_artifact_that_cannot_be_kept_fails_the_job(void **state) {
     (void)state;
     submit_speech(0);
@@ -619,6 +654,7 @@ int main(void) {
         T(changes_of_one_loop_turn_are_reported_once),
         T(pictures_are_kept_in_the_order_they_came),
         T(a_transcript_is_the_output),
+        T(a_result_that_waits_for_its_reader_holds_no_request),
         T(an_artifact_that_cannot_be_kept_fails_the_job),
         T(a_media_that_makes_nothing_has_failed),
         T(a_second_submit_that_meets_the_first_on_its_way_waits_for_it),
