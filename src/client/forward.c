@@ -359,7 +359,7 @@ bool forward_server_of(struct str url, struct forward_server *ret, struct err *e
     struct url parts;
     if (url_read(url, &parts) != URL_FINE)
         return err_set(e, ERR_INVALID_ARGUMENT,
-                       "'" STR_FMT "' is no URL; it should look like http://127.0.0.1:8080",
+                       "'" STR_FMT "' is no URL; it should look like http://HOST:PORT",
                        STR_ARG(str_head(url, 200)));
     if (parts.user.at)
         return err_set(e, ERR_INVALID_ARGUMENT,

@@ -154,6 +154,9 @@ static void a_url_says_where_and_nothing_else(void **state) {
     static const char *const wrong[] = {"", "ftp://a", "a", "http://user@a"};
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
         assert_false(forward_server_of(str_from(wrong[i]), &server, &e));
+    /* Without a port: 8080 is the checker's example, and where the sidecar itself listens. */
+    assert_false(forward_server_of(STR("a"), &server, &e));
+    assert_str(err_text(&e), "'a' is no URL; it should look like http://HOST:PORT");
 }
 
 int main(void) {
