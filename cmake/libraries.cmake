@@ -61,7 +61,7 @@ endif()
 mark_as_advanced(LIBPQ_INCLUDE)
 target_include_directories(weir_libraries SYSTEM INTERFACE ${LIBPQ_INCLUDE})
 
-# libwslay likewise, when WebSocket is served or spoken (wire/wslay.c).
+# libwslay likewise, when WebSocket is served or spoken (wire/websocket.c).
 find_path(WSLAY_INCLUDE wslay/wslay.h)
 if(NOT WSLAY_INCLUDE)
     message(FATAL_ERROR "libwslay: <wslay/wslay.h> is missing; `make` installs it, or see scripts/setup")

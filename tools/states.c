@@ -184,7 +184,7 @@ static const struct machine {
      REMOTE_STATE_COUNT, remote_states},
     {"A media call",      "src/provider/media_work.c", "One question to a media provider.",
      MEDIA_STATE_COUNT,  media_states},
-    {"A live model",     "src/provider/live_state.c", "One conversation over one WebSocket (OpenAI's Realtime API).",
+    {"A live model",     "src/provider/live.c", "One conversation over one WebSocket (OpenAI's Realtime API).",
      LIVE_STATE_COUNT,   live_states},
     {"A slot",           "src/loop/slots.c",   "One of so many at once; the others wait in line.",
      SLOT_STATE_COUNT,   slot_states},
