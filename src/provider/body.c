@@ -69,7 +69,8 @@ bool body_reasons(struct str model) {
 
 bool body_read_opaque(struct str opaque, struct json *ret) {
     struct err ignored;
-    if (json_read(opaque, ret, &ignored) && ret->kind == JSON_ARRAY && json_count(*ret))
+    if (opaque.len && json_read(opaque, ret, &ignored) && ret->kind == JSON_ARRAY &&
+        json_count(*ret))
         return true;
     *ret = (struct json){.kind = JSON_NONE};
     return false;
