@@ -30,7 +30,7 @@
 const struct state http1_steps[HTTP1_STEP_COUNT] = {
     /* clang-format off */
     [HTTP1_HEAD]   = {"head",   TO(HTTP1_BODY) | TO(HTTP1_ANSWER) | TO(HTTP1_OVER)},
-    [HTTP1_BODY]   = {"body",   TO(HTTP1_ANSWER) | TO(HTTP1_RAW) | TO(HTTP1_OVER)},
+    [HTTP1_BODY]   = {"body",   TO(HTTP1_ANSWER) | TO(HTTP1_OVER)},
     [HTTP1_ANSWER] = {"answer", TO(HTTP1_HEAD) | TO(HTTP1_RAW) | TO(HTTP1_OVER)},
     [HTTP1_RAW]    = {"raw",    TO(HTTP1_OVER)},
     [HTTP1_OVER]   = {"over",   0},

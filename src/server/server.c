@@ -14,7 +14,7 @@
 
 const struct state server_phases[SERVER_PHASE_COUNT] = {
     /* clang-format off */
-    [SERVER_SERVING]  = {"serving",  TO(SERVER_DRAINING) | TO(SERVER_CLOSING)},
+    [SERVER_SERVING]  = {"serving",  TO(SERVER_DRAINING)},
     [SERVER_DRAINING] = {"draining", TO(SERVER_CLOSING)},
     [SERVER_CLOSING]  = {"closing",  0},
     /* clang-format on */

@@ -905,8 +905,8 @@ static void an_upgraded_connection_has_no_deadline_of_reading(void **state) {
 static void only_the_drawn_steps_are_legal(void **state) {
     (void)state;
     static const char *const drawn[] = {
-        "head body", "head answer", "head over",  "body answer", "body raw",
-        "body over", "answer head", "answer raw", "answer over", "raw over",
+        "head body",   "head answer", "head over",   "body answer", "body over",
+        "answer head", "answer raw",  "answer over", "raw over",
     };
     assert_moves(http1_steps, HTTP1_STEP_COUNT, drawn, ARRAY_LEN(drawn));
 }
