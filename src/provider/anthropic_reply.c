@@ -10,10 +10,7 @@
  * Source   Messages API 2023-06-01, "Streaming messages", "Handling stop reasons". */
 #include "provider/dialect.h"
 
-#include "base/mem.h"
 #include "wire/json.h"
-
-#include <stdlib.h>
 
 enum block {
     BLOCK_NONE, /* no block is open, or one that is ignored */

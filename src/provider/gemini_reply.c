@@ -6,10 +6,7 @@
  * Source   Gemini API v1beta, GenerateContentResponse; "Thought signatures". */
 #include "provider/dialect.h"
 
-#include "base/mem.h"
 #include "wire/json.h"
-
-#include <stdlib.h>
 
 /* The finish reasons that are not failures, and the refusals. All others, including
  * future ones, are failures of the model: its output is not an answer. */

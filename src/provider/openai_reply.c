@@ -1,8 +1,5 @@
 /* Reads an answer of Chat Completions. */
-#include "base/mem.h"
 #include "provider/gather.h"
-
-#include <stdlib.h>
 
 struct openai_reply {
     struct reply base;

@@ -1,9 +1,6 @@
 /* Reads an answer of the Responses API. */
-#include "base/mem.h"
 #include "provider/body.h"
 #include "provider/gather.h"
-
-#include <stdlib.h>
 
 enum like { LIKE_TEXT, LIKE_THINKING, LIKE_ARGS };
 
