@@ -5,7 +5,6 @@
 #include "cli/show.h"
 #include "cli/tool.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static const char usage[] =

@@ -7,7 +7,6 @@
 #include "text/terminal_text.h"
 #include "wire/json.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #define REFUSAL_MAX_BYTES (64 * KIB)

@@ -1,8 +1,6 @@
 /* Checks of Converse: the events of a turn, failures, and tokens. */
 #include "validate/converse.h"
 
-#include <stdio.h>
-
 #define ERROR_MARK STR("ERROR:")
 
 static bool is_error(const struct crawbl_done_event *done) {
