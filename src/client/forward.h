@@ -40,9 +40,8 @@ struct forward_request {
                              * forward_written_whole() */
     bool is_head;                /* the method is HEAD: the response has no body */
     struct forward_habit *habit; /* of the server; NULL: a connection of its own */
-    bool
-        reuse; /* without a habit: on any idle connection; if the server has closed that one, the
-                 * request is sent once more */
+    bool reuse; /* without a habit: on any idle connection; if the server has closed that one,
+                 * the request is sent once more */
     uint64_t connect_ms;    /* 0: no limit */
     uint64_t first_byte_ms; /* from the start to the head of the response; 0: no limit */
     uint64_t stall_ms;      /* without a byte of the body, pauses not counted; 0: no limit */

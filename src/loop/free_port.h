@@ -1,4 +1,4 @@
-/* free_port: a TCP port of 127.0.0.1 that was free a moment ago, for a child that must be given
+/* free_port: a TCP port of 127.0.0.1 that was free a moment ago, for a child that must know
  * where to listen.
  *
  * The kernel gives a program that asks for any port one of a range of its own. A port of that

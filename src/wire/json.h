@@ -57,7 +57,8 @@ MUST_CHECK bool json_read(struct str text, struct json *ret, struct err *e);
 /* Whether `text` is one JSON object; *ret is that object, or of kind JSON_NONE. */
 bool json_read_object(struct str text, struct json *ret);
 
-/* The same as json_read() with fewer levels, 1 to JSON_DEPTH_MAX; 0 reads no array and no object at all. */
+/* The same as json_read() with fewer levels, 1 to JSON_DEPTH_MAX; 0 reads no array and no object
+ * at all. */
 MUST_CHECK bool json_read_depth(struct str text, unsigned depth_max, struct json *ret,
                                 struct err *e);
 

@@ -86,8 +86,8 @@ void trace_id_random(char *ret, size_t digits);
 
 bool trace_id_is(struct str text, size_t digits);
 
-/* From and to its `digits / 2` bytes. False, and ret untouched: the text is not one. Written text ends
- * with NUL. */
+/* From and to its `digits / 2` bytes. False, and ret untouched: the text is not one. Written
+ * text ends with NUL. */
 bool trace_id_read(struct str text, size_t digits, unsigned char *ret);
 void trace_id_write(const unsigned char *id, size_t digits, char *ret);
 
