@@ -43,7 +43,7 @@ struct pending_question {
     const struct yes_no_words *words; /* that decide, besides the built-in ones; or NULL */
 };
 
-/* How a parked run is found and answered. Embedded in the run, which sets all but `link`. */
+/* How a parked run is found and answered. The run owns it, and sets all but `link`. */
 struct pending_approval {
     struct session_name name; /* this and `asked` must outlive the entry */
     uint64_t run;
@@ -52,7 +52,7 @@ struct pending_approval {
     struct journal *journal; /* a later listener reads on here, after `after_seq` */
     uint64_t seq, after_seq; /* of the approval; of the last event when the run was parked */
     /* On the run's loop, once the run was taken: `answer` gets the human's words. If the
-     * request has a key, `keyed` gets its claim first (taken by the run). */
+     * request has a key, `lookup` gets its claim first (taken by the run). */
     void (*answer)(struct str text, void *ctx);
     void (*lookup)(struct claim *claim, void *ctx);
     void *ctx;

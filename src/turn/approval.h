@@ -6,8 +6,8 @@
  *
  *     working ─▶ waiting ─▶ working (the call is made, or refused) ─▶ waiting ... ─▶ asking
  *
- * Memory   a plain value inside its run; the texts are in the run's arena. A parked entry holds
- *          a reference to the run.
+ * Memory   inside its run, which ends it with approval_done(); the texts are in the run's arena. A
+ *          parked entry holds a reference to the run.
  * Threads  the loop of its run.
  * Source   docs/internals/turn.md; pending_approvals.h; decision.h.
  */
@@ -76,7 +76,7 @@ void run_hear(struct str words, struct str print, void *ctx);
 /* Words came with a request of this print. False: the run's memory is full, and it fails. */
 bool run_note_print(struct run *run, struct str print);
 
-/* A parked run's `keyed`; and, once the run is over, remove those claims. */
+/* A parked run's `lookup`; and, once the run is over, remove those claims. */
 void run_take_key(struct claim *claim, void *ctx);
 void run_drop_keys(struct run *run);
 

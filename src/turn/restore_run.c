@@ -177,11 +177,13 @@ struct run *run_restore(struct run_host *host, struct engine *engine, uint64_t i
         run_new(host, engine, &engine->agents[0], (struct run_left){id, last_seq, RUN_WAITING});
     run->calls.made = true;
     struct restoring restoring = {.run = run};
-    if (!restore_run_walk(sections, count, restore_run_take, &restoring) || run->ending_begun ||
+    run->ending_begun = true; /* one that does not fit in its memory does not end here */
+    if (!restore_run_walk(sections, count, restore_run_take, &restoring) ||
         !(run->approval.by_model || run->approval.guarded)) {
         run_discard(run);
         return NULL;
     }
+    run->ending_begun = false;
     run_enter_directory(run);
     run_wait_for_human(run);
     return run;

@@ -518,6 +518,23 @@ static void without_its_agent_it_was_interrupted(void **state) {
     recover(f, 0, 0); /* reported once */
 }
 
+/* What it is read back from holds its text twice, and it itself held it once. */
+static void one_that_does_not_fit_in_its_memory_was_interrupted(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    char text[4 * KIB];
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    f->engine.limits.memory_max_bytes = 6 * KIB;
+    say(&turn, f, text);
+    ask_human(f, "a1", "");
+    end(&turn);
+    restart(f);
+    recover(f, 0, 1);
+    restart(f);
+    recover(f, 0, 0); /* reported once */
+}
+
 /* --- agents that have to be fetched ------------------------------------------------------- */
 
 struct finder {
@@ -991,6 +1008,7 @@ int main(void) {
         STORED_TURN_TEST(words_that_come_again_after_a_restart_are_kept_once),
         STORED_TURN_TEST(it_waits_again_before_its_session_is_read),
         STORED_TURN_TEST(without_its_agent_it_was_interrupted),
+        STORED_TURN_TEST(one_that_does_not_fit_in_its_memory_was_interrupted),
         cmocka_unit_test(an_agent_from_elsewhere_is_asked_for_and_waits_on),
         cmocka_unit_test(a_run_whose_agents_are_unknown_was_interrupted),
         cmocka_unit_test(a_stop_leaves_it_for_the_next_process),
