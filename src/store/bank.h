@@ -163,8 +163,8 @@ struct bank_ask *bank_history_start(struct store *store, struct loop *loop,
                                     void *ctx);
 
 /* The best first; of equals the one that was retained last. It runs beside the store's thread, on
- * the reader's, in steps (reader.h); on a server the words are its own work, and vectors are read
- * in steps of the store's thread. Records that come or go meanwhile may be missing from the
+ * the reader's, in steps (long_reader.h); on a server the words are its own work, and vectors are
+ * read in steps of the store's thread. Records that come or go meanwhile may be missing from the
  * answer. */
 struct bank_ask *bank_recall_start(struct store *store, struct loop *loop,
                                    const struct bank_where *where,

@@ -1,5 +1,5 @@
 /* bank_inner: what the files of bank.h and bank_vector.h share. Private to them, and to core.c and
- * reader.c for bank_open(). */
+ * long_reader.c for bank_open(). */
 #ifndef WEIR_STORE_BANK_INNER_H
 #define WEIR_STORE_BANK_INNER_H
 

@@ -35,7 +35,7 @@ struct lease_request {
     struct store_task task;
     struct lease_key key;
     bool recovers; /* it may be one that waits here until a dead replica's turns are ended */
-    lease_fn *on_done; /* may be NULL when it is given back */
+    lease_fn *on_done;
     void *ctx;
     /* The answer, when it is asked for. */
     bool held;                     /* by this replica now */
