@@ -268,7 +268,8 @@ static const char finish_tools[] =
 static const char insert_delegation[] =
     "INSERT INTO agent_delegations (id, workspace_id, conversation_id, trigger_message_id, "
     "delegator_agent_id, delegate_agent_id, tool_name, task_summary, status, duration_ms) "
-    "VALUES ($1, $2, $3, $4, $5, $6, 'transfer_to_agent', $7, $8, $9) "
+    "VALUES ($1, $2, $3, $4, $5, $6, 'transfer_to_agent', left($7::jsonb->>'text', 500), $8, "
+    "$9) "
     "ON CONFLICT (id) DO NOTHING";
 
 static const char touch_conversation[] =
@@ -293,20 +294,24 @@ static void add_part(struct query *query, const struct rows_turn *turn, const st
     buf_done(&content);
 }
 
+/* Its summary is what the card of the delegation shows: what the primary has said. As JSON, because
+ * a NUL in it would be refused as a text. */
 static void add_delegation(struct query *query, const struct rows_turn *turn,
                            const struct turn *from, size_t index, int64_t duration_ms) {
     const struct turn_part *part = turn_part_at(from, index), *first = turn_part_at(from, 0);
     bool failed = part->status == MESSAGE_FAILED || part->status == MESSAGE_INCOMPLETE;
-    struct buf id;
+    struct buf id, said;
     buf_init(&id, DELEGATION_ID_MAX);
+    buf_init(&said, CONTENT_MAX_BYTES);
     buf_printf(&id, STR_FMT ":%zu", STR_ARG(turn->id), index);
+    shown_text_content(&said, buf_str(&first->text));
     QUERY_STEP(
         query, insert_delegation, postgres_text(buf_str(&id)), postgres_text(turn->workspace),
         postgres_text(turn->conversation), postgres_text(turn->message),
-        postgres_text(first->agent->id), postgres_text(part->agent->id),
-        postgres_text(str_head(buf_str(&first->text), 0)),
+        postgres_text(first->agent->id), postgres_text(part->agent->id), content_value(&said),
         postgres_text(failed ? STR("failed") : STR("completed")), postgres_int(duration_ms));
     buf_done(&id);
+    buf_done(&said);
 }
 
 struct query *rows_finish(const struct rows_turn *turn, const struct turn *from,

@@ -198,7 +198,8 @@ def test_a_delegate_has_a_message_of_its_own(orchestrate, runtime):
     assert answer["content"]["to"]["slug"] == "wally"
     last = weir.messages()["data"][-1]
     assert (last["agent"]["slug"], text_of(last), last["status"]) == ("wally", "wally here", "delivered")
-    assert rows(weir, "SELECT status FROM agent_delegations") == [["completed"]]
+    assert rows(weir, "SELECT task_summary, status FROM agent_delegations") == [
+        [text_of(answer).strip(), "completed"]]
 
 
 def test_mentioned_agents_answer_in_parallel_without_their_names(orchestrate, runtime):
