@@ -53,8 +53,7 @@ bool daemon_write_base(const struct config *config, const struct daemon_listener
                        "the daemon chose its port itself (%s says 0); name the one it "
                        "took with %s HOST:PORT",
                        listener->setting, listener->flag);
-    bool secure = config->tls.cert.len && !listener->plain;
-    buf_append(out, secure ? STR("https://") : STR("http://"));
+    buf_append(out, config->tls.cert.len ? STR("https://") : STR("http://"));
     buf_append(out, host_of(str_head(address, colon - 1)));
     buf_append_byte(out, ':');
     buf_append(out, port);

@@ -38,7 +38,6 @@ struct daemon_question {
 struct daemon_listener {
     struct str address;
     const char *what, *setting, *flag; /* "HTTP", "listen.http", "--http" */
-    bool plain;                        /* without TLS, whatever the settings say */
 };
 
 /* Append the URL of a listener, "http://127.0.0.1:8080": a wildcard address is reached over

@@ -46,9 +46,9 @@ static bool health_is_loaded(struct str body, struct err *e) {
 
 static bool health_ask(const struct config *config, struct buf *answer, struct err *e) {
     const struct daemon_listener admin = {admin_options(config)->address, "operator's",
-                                          "listen.admin", "--admin", true};
+                                          "listen.admin", "--admin"};
     const struct daemon_listener http = {agentbreeder_options(config)->listen, "HTTP",
-                                         "listen.http", "--http", false};
+                                         "listen.http", "--http"};
     if (admin.address.len) return health_get(config, &admin, "/readyz", answer, e);
     if (!http.address.len)
         return err_set(e, ERR_FAILED_PRECONDITION,
@@ -59,7 +59,7 @@ static bool health_ask(const struct config *config, struct buf *answer, struct e
                health_is_loaded(buf_str(answer), e);
     if (ask_daemon_whole(config, STR("GET"), STR("/health"), STR_EMPTY, answer, e))
         return health_is_loaded(buf_str(answer), e);
-    return err_add(e, "listen.http has TLS; a listener without it is --admin 127.0.0.1:9464");
+    return err_add(e, "ask for /health");
 }
 
 int command_health(int arg_count, const char *const *args) {

@@ -93,12 +93,12 @@ static struct daemon_listener listener_of(const struct config *config, struct st
     struct str path = method ? method->path : name;
     if (method && reader_kind_is_http(method->kind))
         return (struct daemon_listener){agentbreeder_options(config)->listen, "HTTP",
-                                        "listen.http", "--http", false};
+                                        "listen.http", "--http"};
     if (str_starts(path, STR("/nimi.")))
         return (struct daemon_listener){nimi_options(config)->grpc, "gRPC", "listen.nimi_grpc",
-                                        "--nimi-grpc", false};
+                                        "--nimi-grpc"};
     return (struct daemon_listener){crawbl_options(config)->listen, "gRPC", "listen.grpc",
-                                    "--grpc", false};
+                                    "--grpc"};
 }
 
 static bool is_http(struct str name) {

@@ -9,6 +9,7 @@ import warnings
 
 import crawbl
 import grpc
+import harness
 import httpx
 import pytest
 
@@ -97,6 +98,20 @@ def test_a_plain_daemon_never_maps_openssl(weir, secure, root):
     assert weir.http().get("/health").status_code == 200
     assert not re.search("libssl|libcrypto", maps(weir))
     assert re.search("libssl", maps(secure()))
+
+
+def test_weir_health_asks_the_operators_listener_over_tls(secure, root, tmp_path):
+    """Every listener has TLS, that one too."""
+    def health(*args):
+        words = ["--tls-cert", "server.pem", "--tls-key", "server.key", *args]
+        done = subprocess.run([str(harness.BINARY), "health", *words], cwd=tmp_path, text=True, capture_output=True,
+                              env=harness.clean_environment({"HOME": str(tmp_path)}), timeout=60)
+        return done.returncode, done.stdout + done.stderr
+
+    admin = f"127.0.0.1:{secure(args=('--admin', '127.0.0.1:0')).port('admin')}"
+    assert health("--admin", admin, "--tls-trust", root.pem) == (0, "weir serves\n")
+    code, text = health("--admin", admin)
+    assert code == 1 and "its certificate is not trusted" in text
 
 
 def test_http_1_and_2_are_chosen_by_alpn(secure, root):
