@@ -57,7 +57,8 @@ static bool usage_show(struct str body, struct buf *out, struct err *e) {
     struct buf by;
     if (!json_read(body, &answer, e)) return err_add(e, "read the daemon's answer");
     buf_init(&by, NAME_MAX_BYTES);
-    (void)json_text(json_find(answer, STR("by")), &by);
+    bool whole = json_text(json_find(answer, STR("by")), &by) && by.len < NAME_MAX_BYTES;
+    if (!whole) buf_clear(&by); /* there is none, or it is too long for a name */
     buf_append_byte(&by, '\0');
     struct json_reader reader = json_enter(json_find(answer, STR("usage")));
     buf_printf(out, "%-24s %10s %10s %10s  %s\n", by.at, "calls", "in", "out", "cost");

@@ -1,7 +1,9 @@
 """Accounting: what model calls came to, by whichever wire they came, and what budgets refuse."""
 import datetime
+import http.server
 import json
 import subprocess
+import threading
 import time
 
 import crawbl
@@ -251,3 +253,27 @@ def test_the_command_shows_what_the_daemon_says(weir, not_at_midnight):
     assert cli(weir, "--by").returncode == 2
     weir.stop()
     assert cli(weir).returncode == 1
+
+
+def test_an_answer_of_another_server_is_no_table_and_does_no_harm(tmp_path):
+    """`by` names a column: one that is too long for a name is none."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = json.dumps({"by": "x" * 70000, "usage": [{"calls": 3}], "total": {"calls": 3}}).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        done = subprocess.run([str(harness.BINARY), "usage", "--url", url], cwd=tmp_path, text=True, timeout=60,
+                              env=harness.clean_environment({"HOME": str(tmp_path)}), capture_output=True)
+        server.shutdown()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["calls", "in", "out", "cost"], ["-", "3", "-", "-", "-"], ["all", "3", "-", "-", "-"]]
