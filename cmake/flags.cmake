@@ -49,8 +49,16 @@ else()
         LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
     # Sixteen thousand pointers of tables are moved at each start: packed, they take 5 KB of the
     # program and not 380, all of which a start reads.
-    include(CheckLinkerFlag)
-    check_linker_flag(C LINKER:-z,pack-relative-relocs have_packed_relocations)
+    # A linker may know them where the C library does not, before glibc 2.36: then no such program
+    # would start.
+    include(CheckCSourceCompiles)
+    set(CMAKE_REQUIRED_LINK_OPTIONS LINKER:-z,pack-relative-relocs)
+    check_c_source_compiles("#include <features.h>
+                             #if !__GLIBC_PREREQ(2, 36)
+                             #error
+                             #endif
+                             int main(void) { return 0; }" have_packed_relocations)
+    unset(CMAKE_REQUIRED_LINK_OPTIONS)
     if(have_packed_relocations)
         target_link_options(weir_flags INTERFACE
             $<$<NOT:$<OR:${shared},${brief}>>:LINKER:-z,pack-relative-relocs>)
