@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct http_pool {
     atomic_bool needed;
@@ -52,16 +53,25 @@ void http_pool_add(struct http_pool *pool, struct loop *loop) {
 
 /* --- which carrier ------------------------------------------------------------------------- */
 
-/* libcurl's own list, in its spelling: HTTP_PROXY could be a header of CGI. */
-static bool environment_has_proxy(void) {
-    static const char *const names[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
-                                        "ALL_PROXY"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+/* The first of these variables that is set, or NULL. */
+static const char *first_set(const char *const *names, size_t count) {
+    for (size_t i = 0; i < count; i++) {
         /* NOLINTNEXTLINE(concurrency-mt-unsafe): nothing changes our environment */
         const char *value = getenv(names[i]);
-        if (value && *value) return true;
+        if (value && *value) return value;
     }
-    return false;
+    return NULL;
+}
+
+/* libcurl's own lists, in its spelling: HTTP_PROXY could be a header of CGI. no_proxy=* means that no
+ * proxy is asked, so libcurl is not needed. */
+static bool environment_has_proxy(void) {
+    static const char *const proxies[] = {"http_proxy", "https_proxy", "HTTPS_PROXY",
+                                          "all_proxy", "ALL_PROXY"};
+    static const char *const none[] = {"no_proxy", "NO_PROXY"};
+    const char *without = first_set(none, ARRAY_LEN(none));
+    if (without && strcmp(without, "*") == 0) return false;
+    return first_set(proxies, ARRAY_LEN(proxies)) != NULL;
 }
 
 /* A proxy cannot reach a Unix socket. */

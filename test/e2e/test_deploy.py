@@ -142,6 +142,16 @@ def test_the_health_check_of_ecs_finds_a_python(weir, tmp_path):
     assert check(1, "script.py").returncode == 2
 
 
+def test_weir_health_needs_no_libcurl_where_there_is_a_proxy(weir, tmp_path):
+    """The package only suggests libcurl, and this machine's daemon is never asked through a proxy."""
+    (tmp_path / "libcurl.so.4").write_text("no library\n")
+    env = harness.clean_environment({"HOME": str(tmp_path), "http_proxy": "http://127.0.0.1:9",
+                                     "LD_LIBRARY_PATH": str(tmp_path)})
+    command = [str(harness.BINARY), "health", "--http", f"127.0.0.1:{weir.port('http')}"]
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "weir serves\n", "")
+
+
 def test_weir_health_says_why_a_daemon_does_not_serve(weir, start_weir, tmp_path):
     def health(*args):
         env = harness.clean_environment({"HOME": str(tmp_path)})
