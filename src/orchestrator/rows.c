@@ -294,8 +294,8 @@ static void add_part(struct query *query, const struct rows_turn *turn, const st
     buf_done(&content);
 }
 
-/* Its summary is what the card of the delegation shows: what the primary has said. As JSON, because
- * a NUL in it would be refused as a text. */
+/* Its summary is what the card of the delegation shows: what the primary has said. As JSON, so that a
+ * NUL in it is what it is in the messages, U+FFFD. */
 static void add_delegation(struct query *query, const struct rows_turn *turn,
                            const struct turn *from, size_t index, int64_t duration_ms) {
     const struct turn_part *part = turn_part_at(from, index), *first = turn_part_at(from, 0);
