@@ -30,6 +30,7 @@
 #include "library/inner.h"
 #include "loop/slots.h"
 #include "mcp/client.h"
+#include "mcp/hub_inner.h"
 #include "mcp/pipe.h"
 #include "mcp/stream.h"
 #include "object/put.h"
@@ -155,6 +156,8 @@ static const struct machine {
      MCP_SESSION_STATE_COUNT, mcp_session_states},
     {"The events of an MCP server", "src/mcp/stream.c", "Asked for with a GET, again after each end.",
      MCP_STREAM_STATE_COUNT, mcp_stream_states},
+    {"The tools of an MCP server", "src/mcp/hub.c", "Listed at the start, after a change, and again after a failure.",
+     MCP_SERVER_STATE_COUNT, mcp_server_states},
     {"An MCP server that is a program", "src/mcp/pipe.c", "Started when it is needed, with a back-off.",
      PIPE_STATE_COUNT, pipe_states},
     {"An object that is written", "src/object/put.c", "In one request, or in parts.",
@@ -166,6 +169,9 @@ static const struct machine {
     {"A turn of the orchestrator", "src/orchestrator/turn.c",
      "What clients see of one agent's answer, and when it is stored.", TURN_STATE_COUNT,
      turn_states},
+    {"A tool call in a turn of the orchestrator", "src/orchestrator/turn.c",
+     "One that the runtime has told of; what has no result at the end has failed.",
+     TURN_TOOL_STATE_COUNT, turn_tool_states},
     {"A runtime of the orchestrator's", "src/orchestrator/runtimes_child.c",
      "The program that is started for a workspace.", CHILD_RUNTIME_STATE_COUNT,
      child_runtime_states},

@@ -6,6 +6,7 @@
 #include "mcp/hub_inner.h"
 #include "mcp/pins.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -79,7 +80,7 @@ void mcp_hub_watch(struct mcp_hub *hub, struct loop *loop, task_fn *fn, void *ct
 static bool all_settled(const struct mcp_hub *hub) {
     LIST_EACH(&hub->servers, link) {
         const struct mcp_server *server = CONTAINER_OF(link, struct mcp_server, link);
-        if (server->state == SERVER_STARTING) return false;
+        if (server->state == MCP_SERVER_STARTING) return false;
     }
     return true;
 }
@@ -141,7 +142,7 @@ struct mcp_tools *mcp_server_tools(struct mcp_server *server) {
 
 bool mcp_server_settled(const struct mcp_server *server) {
     pthread_mutex_lock(&server->hub->mutex);
-    bool settled = server->state != SERVER_STARTING;
+    bool settled = server->state != MCP_SERVER_STARTING;
     pthread_mutex_unlock(&server->hub->mutex);
     return settled;
 }
@@ -156,13 +157,22 @@ static bool same_tools(const struct mcp_tools *a, const struct mcp_tools *b) {
     return true;
 }
 
-/* tools: taken; NULL: the listing failed. */
-static void hub_publish(struct mcp_server *server, enum server_state state,
+const struct state mcp_server_states[MCP_SERVER_STATE_COUNT] = {
+    /* clang-format off */
+    [MCP_SERVER_STARTING] = {"starting", TO(MCP_SERVER_LISTED) | TO(MCP_SERVER_AWAY)},
+    [MCP_SERVER_LISTED]   = {"listed",   TO(MCP_SERVER_LISTED) | TO(MCP_SERVER_AWAY)},
+    [MCP_SERVER_AWAY]     = {"away",     TO(MCP_SERVER_LISTED) | TO(MCP_SERVER_AWAY)},
+    /* clang-format on */
+};
+
+/* The only function that writes server->state. tools: taken; NULL: the listing failed. */
+static void hub_publish(struct mcp_server *server, enum mcp_server_state state,
                         struct mcp_tools *tools) {
     pthread_mutex_lock(&server->hub->mutex);
     bool news =
-        server->state == SERVER_STARTING || (tools && !same_tools(server->tools, tools));
+        server->state == MCP_SERVER_STARTING || (tools && !same_tools(server->tools, tools));
     struct mcp_tools *before = tools ? server->tools : NULL;
+    assert(states_allow(mcp_server_states, server->state, state));
     server->state = state;
     if (tools) server->tools = tools;
     if (news) report_watcher(server->hub);
@@ -230,7 +240,7 @@ static void take_list(struct mcp_server *server) {
     log_debug("the MCP server '" STR_FMT "' has %zu tools", STR_ARG(server->options.name),
               tools->count);
     pace_changes(server, tools);
-    hub_publish(server, SERVER_LISTED, tools);
+    hub_publish(server, MCP_SERVER_LISTED, tools);
     listen_to(server);
 }
 
@@ -242,7 +252,7 @@ static void hub_on_listed(const struct err *failed, void *ctx) {
         if (!server->retry_ms)
             log_warning("the tools of the MCP server '" STR_FMT "' are not known: %s",
                         STR_ARG(server->options.name), why.text);
-        hub_publish(server, SERVER_AWAY, NULL);
+        hub_publish(server, MCP_SERVER_AWAY, NULL);
         list_later(server);
     } else {
         take_list(server);

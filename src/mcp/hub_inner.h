@@ -3,12 +3,20 @@
 #ifndef WEIR_MCP_HUB_INNER_H
 #define WEIR_MCP_HUB_INNER_H
 
+#include "base/states.h"
 #include "mcp/hub.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum server_state { SERVER_STARTING, SERVER_LISTED, SERVER_AWAY };
+enum mcp_server_state {
+    MCP_SERVER_STARTING, /* its tools have not been listed yet */
+    MCP_SERVER_LISTED,
+    MCP_SERVER_AWAY, /* the last listing failed; the tools of the one before stay */
+    MCP_SERVER_STATE_COUNT,
+};
+
+extern const struct state mcp_server_states[MCP_SERVER_STATE_COUNT];
 
 struct mcp_server {
     struct list link;
@@ -33,7 +41,7 @@ struct mcp_server {
     struct list remotes;
 
     /* Published; guarded by the mutex. */
-    enum server_state state;
+    enum mcp_server_state state;
     struct mcp_tools *tools;
 };
 

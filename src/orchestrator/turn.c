@@ -66,10 +66,20 @@ static void turn_move(struct turn *turn, enum turn_state next) {
     turn->state = next;
 }
 
+const struct state turn_tool_states[TURN_TOOL_STATE_COUNT] = {
+    [TURN_TOOL_RUNNING] = {"running", TO(TURN_TOOL_COMPLETED) | TO(TURN_TOOL_FAILED)},
+    [TURN_TOOL_COMPLETED] = {"completed", 0},
+    [TURN_TOOL_FAILED] = {"failed", 0},
+};
+
+/* The only function that writes tool->state. */
+static void turn_tool_move(struct turn_tool *tool, enum turn_tool_state next) {
+    assert(states_allow(turn_tool_states, tool->state, next));
+    tool->state = next;
+}
+
 struct str turn_tool_state_name(enum turn_tool_state state) {
-    static const struct str names[] = {STR_INIT("running"), STR_INIT("completed"),
-                                       STR_INIT("failed")};
-    return names[state];
+    return states_name(turn_tool_states, state);
 }
 
 /* --- effects ------------------------------------------------------------------------------ */
@@ -163,7 +173,8 @@ static void settle_part(struct turn_part *part, enum message_status with_text) {
 /* An effect is unknown, so it is not shown as done. */
 static void settle_tools(struct turn *turn) {
     for (size_t i = 0; i < turn->tool_count; i++) {
-        if (turn->tools[i].state == TURN_TOOL_RUNNING) turn->tools[i].state = TURN_TOOL_FAILED;
+        if (turn->tools[i].state == TURN_TOOL_RUNNING)
+            turn_tool_move(&turn->tools[i], TURN_TOOL_FAILED);
     }
 }
 
@@ -364,7 +375,7 @@ static void turn_take_result(struct turn *turn, const struct converse_event *eve
         if (tool->state != TURN_TOOL_RUNNING ||
             !str_equal(text_str(tool->call_id), event->call_id))
             continue;
-        tool->state = event->error ? TURN_TOOL_FAILED : TURN_TOOL_COMPLETED;
+        turn_tool_move(tool, event->error ? TURN_TOOL_FAILED : TURN_TOOL_COMPLETED);
         emit(turn, &(struct turn_effect){
                        .kind = TURN_TOOL, .part = &turn->parts[tool->part], .tool = tool});
         return;

@@ -83,7 +83,14 @@ struct turn_part {
     enum message_status status;
 };
 
-enum turn_tool_state { TURN_TOOL_RUNNING, TURN_TOOL_COMPLETED, TURN_TOOL_FAILED };
+enum turn_tool_state {
+    TURN_TOOL_RUNNING,
+    TURN_TOOL_COMPLETED,
+    TURN_TOOL_FAILED,
+    TURN_TOOL_STATE_COUNT,
+};
+
+extern const struct state turn_tool_states[TURN_TOOL_STATE_COUNT];
 
 struct turn_tool {
     size_t part; /* of the agent that calls it */

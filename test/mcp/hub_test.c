@@ -3,6 +3,7 @@
 
 #include "helper/as_guard.h"
 #include "helper/assert_str.h"
+#include "helper/moves.h"
 
 #include "client/http.h"
 
@@ -12,6 +13,13 @@
 #include <unistd.h>
 
 #define TOO_LONG_S 30 /* ends the test by SIGALRM */
+
+static void a_server_moves_as_drawn(void **state) {
+    (void)state;
+    static const char *const drawn[] = {"starting listed", "starting away", "listed listed",
+                                        "listed away",     "away listed",   "away away"};
+    assert_moves(mcp_server_states, MCP_SERVER_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+}
 
 static void hold(void *ctx) {
     sem_t *sem = ctx;
@@ -79,6 +87,7 @@ int main(int arg_count, char **args) {
     as_guard(arg_count, args);
     alarm(TOO_LONG_S);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_server_moves_as_drawn),
         cmocka_unit_test(a_server_released_while_the_hub_stops_ends),
         cmocka_unit_test(a_server_may_be_released_before_and_after_the_stop),
     };

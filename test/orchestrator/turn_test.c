@@ -10,6 +10,8 @@ static void a_turn_moves_as_drawn(void **state) {
         "opening delivered", "opening reading", "opening storing", "delivered reading",
         "delivered storing", "reading storing", "storing final"};
     assert_moves(turn_states, TURN_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    static const char *const tools_drawn[] = {"running completed", "running failed"};
+    assert_moves(turn_tool_states, TURN_TOOL_STATE_COUNT, tools_drawn, ARRAY_LEN(tools_drawn));
 }
 
 /* --- a turn, and what it did, as text ------------------------------------------------------ */
