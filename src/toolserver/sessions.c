@@ -63,12 +63,13 @@ static void session_free(struct toolserver_sessions *sessions, struct session *s
 }
 
 static void sessions_unref(struct toolserver_sessions *sessions) {
+    struct list *link;
     pthread_mutex_lock(&sessions->lock);
     bool last = --sessions->refs == 0;
     pthread_mutex_unlock(&sessions->lock);
     if (!last) return;
-    while (!list_empty(&sessions->unused))
-        session_free(sessions, CONTAINER_OF(sessions->unused.next, struct session, link));
+    while ((link = list_pop(&sessions->unused)))
+        session_free(sessions, CONTAINER_OF(link, struct session, link));
     pthread_mutex_destroy(&sessions->lock);
     map_free(sessions->by_id);
     free(sessions);

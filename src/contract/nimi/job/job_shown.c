@@ -146,12 +146,12 @@ static bool copy_message(struct job_shown *shown, const struct job_shown_kind *k
     buf_done(&bytes);
     if (!copied) return false;
     memcpy(&shown->count, to + kind->count, sizeof(shown->count));
-    memcpy(&artifacts, to + kind->artifacts, sizeof(artifacts));
+    memcpy(&artifacts, to + kind->artifacts, sizeof(void *));
     size_t size = shown->count * sizeof(*artifacts);
     shown->artifacts = arena_alloc(shown->arena, size + 1);
     if (!shown->artifacts) return false;
     if (size) memcpy(shown->artifacts, artifacts, size);
-    memcpy(to + kind->artifacts, &shown->artifacts, sizeof(shown->artifacts));
+    memcpy(to + kind->artifacts, &shown->artifacts, sizeof(void *));
     return true;
 }
 
