@@ -71,7 +71,7 @@ static bool is_blank(struct str text) {
 static bool end_reply(struct conversation *c, struct str agent, struct str said,
                       enum conversation_texts texts) {
     struct message message = {.role = MESSAGE_AGENT};
-    struct str reply = conversation_reply(c);
+    struct str reply = reply_text_whole(&c->reply);
     bool streamed = said.len == 0 || said.at == reply.at;
     struct str text = streamed ? reply : said;
     bool kept = is_blank(text) ||
@@ -80,6 +80,10 @@ static bool end_reply(struct conversation *c, struct str agent, struct str said,
     if (kept && message.text.len) conversation_add(c, message);
     reply_text_restart(&c->reply); /* the event still has `said` */
     return kept;
+}
+
+struct str conversation_reply(struct conversation *c) {
+    return reply_text_whole(&c->reply);
 }
 
 void conversation_drop_reply(struct conversation *c) {
@@ -425,7 +429,7 @@ static bool has_answered(const struct conversation *c) {
 /* Streamed text stays where it is, which lives as long, so a full arena loses nothing. */
 static void end_turn(struct conversation *c, const struct event *event, struct str said,
                      enum conversation_texts texts) {
-    struct str reply = conversation_reply(c);
+    struct str reply = reply_text_whole(&c->reply);
     struct message message = {.role = MESSAGE_AGENT, .text = reply};
     bool more = said.len > message.text.len; /* read back without the rows of streamed text */
     if (more && !conversation_keep(c, said, texts, &message.text)) message.text = reply;

@@ -98,9 +98,7 @@ void conversation_summarize(struct conversation *conversation, struct str summar
 
 /* The text of the reply so far; valid until the next event. To ask for it before the reply is over
  * costs a copy: its length alone does not. */
-static inline struct str conversation_reply(struct conversation *conversation) {
-    return reply_text_whole(&conversation->reply);
-}
+struct str conversation_reply(struct conversation *conversation);
 
 static inline size_t conversation_reply_len(const struct conversation *conversation) {
     return conversation->reply.len;

@@ -51,11 +51,15 @@ struct nimi_subject {
  * memory of its own; only its tables are constant. */
 static inline struct str *subject_in(const struct nimi_subject *subject, void *request) {
     char *at = request;
+    void *member;
     int32_t which = subject->chosen;
     if (subject->where == SUBJECT_IS_NOT_NAMED) return NULL;
     if (which) memcpy(&which, at + subject->which, sizeof(which));
     if (which != subject->chosen) return NULL;
-    if (subject->where == SUBJECT_IN_MEMBER) memcpy(&at, at + subject->member, sizeof(at));
+    if (subject->where == SUBJECT_IN_MEMBER) {
+        memcpy(&member, at + subject->member, sizeof(member));
+        at = member;
+    }
     return at ? (struct str *)(void *)(at + subject->text) : NULL;
 }
 
