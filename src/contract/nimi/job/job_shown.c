@@ -134,7 +134,7 @@ static void look_at_first(void *ctx) {
 static bool copy_message(struct job_shown *shown, const struct job_shown_kind *kind,
                          const void *from) {
     char *to = shown->message = arena_alloc(shown->arena, kind->type->size);
-    struct nimi_scenario_artifact *artifacts;
+    void *artifacts; /* the list in the message */
     struct buf bytes;
     struct str kept;
     struct err e;
@@ -146,12 +146,13 @@ static bool copy_message(struct job_shown *shown, const struct job_shown_kind *k
     buf_done(&bytes);
     if (!copied) return false;
     memcpy(&shown->count, to + kind->count, sizeof(shown->count));
-    memcpy(&artifacts, to + kind->artifacts, sizeof(void *));
-    size_t size = shown->count * sizeof(*artifacts);
+    memcpy(&artifacts, to + kind->artifacts, sizeof(artifacts));
+    size_t size = shown->count * sizeof(*shown->artifacts);
     shown->artifacts = arena_alloc(shown->arena, size + 1);
     if (!shown->artifacts) return false;
     if (size) memcpy(shown->artifacts, artifacts, size);
-    memcpy(to + kind->artifacts, &shown->artifacts, sizeof(void *));
+    artifacts = shown->artifacts;
+    memcpy(to + kind->artifacts, &artifacts, sizeof(artifacts));
     return true;
 }
 
