@@ -44,7 +44,7 @@ static struct config_snapshot *make(struct config *config) {
     return snapshot;
 }
 
-static void an_edition_hands_each_setting_to_the_part_that_keeps_it(void **state) {
+static void a_snapshot_hands_each_setting_to_the_part_that_keeps_it(void **state) {
     const struct folder *folder = *state;
     struct config_snapshot *snapshot = make(
         load(folder,
@@ -142,7 +142,7 @@ static void only_what_a_start_reads_needs_a_restart(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_edition_hands_each_setting_to_the_part_that_keeps_it),
+        cmocka_unit_test(a_snapshot_hands_each_setting_to_the_part_that_keeps_it),
         cmocka_unit_test(a_snapshot_lives_as_long_as_its_engine_is_referenced),
         cmocka_unit_test(contradicting_settings_make_no_snapshot),
         cmocka_unit_test(only_what_a_start_reads_needs_a_restart),

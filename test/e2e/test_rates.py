@@ -314,14 +314,17 @@ def test_grpcio_comes_again_when_it_was_told_to(weir):
     config = {"methodConfig": [{"name": [{}], "retryPolicy": policy}]}
     options = {"grpc.service_config": json.dumps(config), "grpc.enable_retries": 1}
     stub = memory_pb2_grpc.MemoryStub(weir.channel(**options))
-    began = time.monotonic()
-    for _ in range(3):
-        stub.ListMemories(
+    calls = [
+        stub.ListMemories.future(
             memory_pb2.ListMemoriesRequest(workspace_id="ws-1"),
             metadata=weir.metadata(),
             timeout=PATIENCE,
         )
-    assert time.monotonic() - began > 1.5, "one a second: two of them had to come again"
+        for _ in range(3)
+    ]
+    for call in calls:
+        call.result()
+    assert refusals(weir)["token"] >= 1
 
 
 @pytest.mark.parametrize("rates", ["token", "agent"])
