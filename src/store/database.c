@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "store/log_file.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -108,7 +109,7 @@ static bool open_with(struct database *db, const char *path, int flags, struct e
     database_configure();
     db->path = str_dup(str_from(path));
     flags |= SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW;
-    if (sqlite3_open_v2(path, &db->handle, flags, NULL) != SQLITE_OK)
+    if (sqlite3_open_v2(path, &db->handle, flags, log_file_system()) != SQLITE_OK)
         return database_fail(db, e);
     leave_log_alone(db, true);
     sqlite3_busy_timeout(db->handle, BUSY_MS);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define SECTOR 512
+#define PIECE 4096   /* of a larger write any may reach the disk without the others */
 #define FILES_MAX 64 /* of one life: names that were ever opened, those deleted too */
 
 /* What happened to a file since its last sync: bytes written, or a new length. */
@@ -237,11 +238,13 @@ static int handle_write(sqlite3_file *base, const void *from, int len, sqlite3_i
     int result = SQLITE_IOERR_WRITE;
     if (!fails || disk.options.fail_keeps)
         result = real_of(base)->pMethods->xWrite(real_of(base), from, len, at);
-    if (result == SQLITE_OK) {
-        struct change change = {.at = (size_t)at, .len = (size_t)len};
+    for (size_t done = 0; result == SQLITE_OK && done < (size_t)len;) {
+        struct change change = {.at = (size_t)at + done, .len = (size_t)len - done};
+        if (change.len > PIECE) change.len = PIECE;
         change.bytes = mem_alloc(change.len);
-        memcpy(change.bytes, from, change.len);
+        memcpy(change.bytes, (const char *)from + done, change.len);
         note_change(base, change);
+        done += change.len;
     }
     pthread_mutex_unlock(&disk.lock);
     return fails ? SQLITE_IOERR_WRITE : result;
