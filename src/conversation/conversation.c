@@ -165,6 +165,7 @@ struct message *conversation_precede(struct conversation *c, size_t count) {
     c->turn_start += count;
     c->reply_from += count;
     c->answer_from += count;
+    c->open_from += count;
     return c->messages;
 }
 

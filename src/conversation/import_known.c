@@ -230,9 +230,13 @@ static struct str unpack(const struct seen *turns, size_t count, struct str text
     return any && import_known_take(&rest, USER) ? rest : text;
 }
 
+bool import_is_packed(struct str text) {
+    return str_starts(text, USER);
+}
+
 struct str import_unpack(const struct message *history, size_t history_count, struct str text) {
     size_t count;
-    if (!str_starts(text, USER)) return text;
+    if (!import_is_packed(text)) return text;
     struct seen *turns = turns_of(history, history_count, &count);
     struct str asked = text;
     for (size_t from = 0; from < count && asked.len == text.len; from++)

@@ -108,6 +108,9 @@ struct provider_kind {
      * reported any more. NULL: there is nothing to be done with it; the caller cancels the call. */
     void (*finish)(struct provider_call *call);
     void (*free)(struct provider *provider);
+    /* It reads no message before the request's turn, unless the turn begins with results of tools:
+     * a request may lack them. */
+    bool reads_turn_only;
 };
 
 /* The first member of every kind's own struct. */

@@ -530,6 +530,7 @@ static const struct provider_kind scripted_kind = {
     .resume = scripted_resume,
     .cancel = scripted_cancel,
     .free = scripted_free,
+    .reads_turn_only = true,
 };
 
 struct provider *scripted_provider_new(struct str name, const struct script *script) {

@@ -25,13 +25,17 @@ static size_t turn_record_bytes(const struct turn_record *record) {
 
 struct turn_record *turn_record_new(uint64_t run, const struct message *messages,
                                     size_t count) {
-    size_t bytes = 0;
-    for (size_t i = 0; i < count; i++) bytes += message_bytes(&messages[i]);
+    size_t bytes = 0, prompt_bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        bytes += message_bytes(&messages[i]);
+        prompt_bytes += messages[i].text.len + messages[i].tool.len;
+    }
     struct turn_record *record =
         mem_alloc(sizeof(*record) + count * sizeof(struct message) + bytes);
     atomic_init(&record->refs, 1);
     record->run = run;
     record->text_bytes = bytes;
+    record->prompt_bytes = prompt_bytes;
     record->starts_anew = false;
     record->message_count = count;
     mem_count(turn_record_bytes(record));
@@ -155,12 +159,14 @@ struct history *history_with(const struct history *history, struct turn_record *
     struct history *longer = history_new();
     longer->text_bytes = history->text_bytes + record->text_bytes;
     longer->message_count = history->message_count + record->message_count;
+    longer->prompt_bytes = history->prompt_bytes + record->prompt_bytes;
     longer->record_count = history->record_count - first + 1;
     size_t fell_out = history->left_bytes;
     for (size_t i = 0; i < first; i++) {
         fell_out += history->records[i]->text_bytes;
         longer->text_bytes -= history->records[i]->text_bytes;
         longer->message_count -= history->records[i]->message_count;
+        longer->prompt_bytes -= history->records[i]->prompt_bytes;
     }
     if (fell_out <= HISTORY_LEFT_BYTES && shelf_take(history, record)) {
         longer->left_bytes = fell_out;
@@ -172,6 +178,26 @@ struct history *history_with(const struct history *history, struct turn_record *
         longer->records = longer->shelf->records;
     }
     return longer;
+}
+
+const struct message *history_oldest(const struct history *history) {
+    for (size_t i = 0; i < history->record_count; i++) {
+        const struct turn_record *record = history->records[i];
+        if (record->message_count) return &record->messages[0];
+    }
+    return NULL;
+}
+
+const struct message *history_newest_of_agent(const struct history *history) {
+    for (size_t i = history->record_count; i-- > 0;) {
+        const struct turn_record *record = history->records[i];
+        for (size_t k = record->message_count; k-- > 0;) {
+            const struct message *message = &record->messages[k];
+            if (message->role != MESSAGE_USER && message->role != MESSAGE_SYSTEM)
+                return message;
+        }
+    }
+    return NULL;
 }
 
 void history_messages(const struct history *history, struct message *ret) {

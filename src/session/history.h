@@ -32,6 +32,7 @@ struct turn_record {
     atomic_uint refs;
     uint64_t run;
     size_t text_bytes;
+    size_t prompt_bytes; /* of them, what a prompt is counted by: texts and names of tools */
     bool starts_anew; /* it begins with a summary of all before it: older records are dropped */
     size_t message_count;
     struct message messages[];
@@ -41,7 +42,7 @@ struct history {
     atomic_uint refs;
     size_t text_bytes;
     size_t record_count;
-    size_t message_count;               /* of all records */
+    size_t message_count, prompt_bytes; /* of all records */
     struct turn_record *const *records; /* on the shelf */
     struct shelf *shelf;                /* NULL without records */
     size_t left_bytes;                  /* of text before its records on the shelf */
@@ -63,6 +64,12 @@ struct history *history_with(const struct history *history, struct turn_record *
 /* A history of the records of runs that began before `run`, whenever they ended: a
  * reference. */
 struct history *history_before(struct history *history, uint64_t run);
+
+/* The oldest message, or NULL. */
+const struct message *history_oldest(const struct history *history);
+
+/* The newest message of an agent: what it said or called, or a result of that; or NULL. */
+const struct message *history_newest_of_agent(const struct history *history);
 
 /* Copy the messages of all records into `ret`, which has room for message_count. */
 void history_messages(const struct history *history, struct message *ret);

@@ -20,19 +20,25 @@ static void forget_readers(struct import *import) {
     for (size_t i = 0; i < import->count; i++) import->messages[i].heard_by = STR_EMPTY;
 }
 
-/* Show the model the session's history, unless the caller's list is the whole conversation. */
 void run_precede(struct run *run) {
-    const struct history *history = run->seen;
     bool whole = run->request.brought.list.len && run->request.brought.policy == BROUGHT_WHOLE;
-    if (whole || run->conversation.starts_anew) return;
+    run->seen_hidden = !whole && !run->conversation.starts_anew;
+}
+
+void run_show_history(struct run *run) {
+    const struct history *history = run->seen;
+    if (!run->seen_hidden) return;
+    run->seen_hidden = false;
     history_messages(history, conversation_precede(&run->conversation, history->message_count));
 }
 
 bool run_take_brought(struct run *run) {
     const struct conversation *c = &run->conversation;
-    const struct message *history = c->messages;
     struct import *import = &run->request.brought.fresh;
     struct err e;
+    if (run->request.brought.list.len || import_is_packed(run->request.text))
+        run_show_history(run);
+    const struct message *history = c->messages;
     if (!run->request.brought.list.len) {
         run->request.text = import_unpack(history, c->own_from, run->request.text);
         return true;

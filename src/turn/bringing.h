@@ -21,8 +21,12 @@ struct brought {
 /* Keep the conversation in `request`. False: it is larger than a run may hold. */
 bool run_keep_brought(struct run *run, const struct run_request *request);
 
-/* Put the part of the session's history that the run uses before its conversation. */
+/* The history in `run->seen` belongs before the run's conversation, unless the caller's list is the
+ * whole conversation. It is put there when it is read: most of the work is to copy it. */
 void run_precede(struct run *run);
+
+/* Put the history there now, if it is not. Indexes of messages change. */
+void run_show_history(struct run *run);
 
 /* Compare it with the session's history to find what is new. False: the run has failed. */
 bool run_take_brought(struct run *run);

@@ -69,10 +69,17 @@ static uint64_t window_bytes(const struct run *run) {
     return run->agent->window_tokens * WINDOW_SHARE * BYTES_A_TOKEN;
 }
 
+static bool is_summary(const struct message *message) {
+    return message->role == MESSAGE_USER && str_starts(message->text, STR(SUMMARY_HEAD));
+}
+
 static bool begins_with_summary(const struct run *run) {
-    const struct message *first = run->conversation.messages;
-    return run->conversation.turn_start > 0 && first->role == MESSAGE_USER &&
-           str_starts(first->text, STR(SUMMARY_HEAD));
+    return run->conversation.turn_start > 0 && is_summary(run->conversation.messages);
+}
+
+bool run_keeps_summary(const struct run *run) {
+    const struct message *oldest = run->seen_hidden ? history_oldest(run->seen) : NULL;
+    return oldest && is_summary(oldest);
 }
 
 /* What a caller brought whole is not kept by the session, and a turn inside another one would

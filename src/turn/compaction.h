@@ -57,6 +57,9 @@ struct compaction {
 void compaction_init(struct compaction *compaction);
 void compaction_done(struct compaction *compaction);
 
+/* Whether a history that is not shown yet begins with a summary, which must not be lost. */
+bool run_keeps_summary(const struct run *run);
+
 /* Whether the conversation must be shortened before the model is asked, and why. */
 bool run_needs_compacting(const struct run *run, enum compaction_why *ret);
 

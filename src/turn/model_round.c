@@ -408,9 +408,10 @@ void run_end_reply(struct run *run) {
 
 /* Whether the provider refused the conversation as too long before any output, and compaction
  * may help. */
-static bool is_too_long(const struct run *run, struct str reason) {
-    return str_equal(reason, STR(MODEL_CONTEXT)) && run->spending.output_bytes == 0 &&
-           run_may_compact(run);
+static bool is_too_long(struct run *run, struct str reason) {
+    if (!str_equal(reason, STR(MODEL_CONTEXT)) || run->spending.output_bytes) return false;
+    run_show_history(run);
+    return run_may_compact(run);
 }
 
 /* Whether this ended an agent that is not a model, and that may have acted before. */
@@ -544,10 +545,18 @@ static void choose_options(struct run *run) {
                          model_round->options->stop_count);
 }
 
+/* Whether the model, the agent's guardrails or the question for a summary may read the history. */
+static bool reads_history(const struct run *run) {
+    const struct agent *agent = run->agent;
+    return !agent->provider->kind->reads_turn_only || agent->input_rules.count ||
+           agent->window_tokens || run_keeps_summary(run);
+}
+
 void run_ask(struct run *run) {
     const struct engine *engine = run->record.engine;
     const struct agent *agent = run->agent;
     enum compaction_why why;
+    if (reads_history(run)) run_show_history(run);
     if (run_needs_compacting(run, &why)) {
         run_compact(run, why);
         return;

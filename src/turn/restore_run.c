@@ -167,6 +167,7 @@ void run_look_back(struct run *run) {
     if (run->seen) return;
     run->seen = history_before(run->admission.lease.history, record_id(&run->record));
     run_precede(run);
+    run_show_history(run);
 }
 
 struct run *run_restore(struct run_host *host, struct engine *engine, uint64_t id,

@@ -281,15 +281,11 @@ static void on_limit(void *ctx) {
 
 /* --- beginning ---------------------------------------------------------------------------- */
 
-/* The conversation's last speaker that is not a user. */
+/* The last speaker of the history that is not a user. */
 static const struct agent *last_speaker(const struct run *run) {
-    for (size_t i = run->conversation.own_from; i > 0; i--) {
-        const struct message *message = &run->conversation.messages[i - 1];
-        if (message->role == MESSAGE_USER || message->role == MESSAGE_SYSTEM) continue;
-        const struct agent *agent = engine_agent(run->record.engine, message->agent);
-        return agent ? agent : run->agent;
-    }
-    return run->agent;
+    const struct message *said = run->seen_hidden ? history_newest_of_agent(run->seen) : NULL;
+    const struct agent *agent = said ? engine_agent(run->record.engine, said->agent) : NULL;
+    return agent ? agent : run->agent;
 }
 
 void run_begin(struct run *run) {

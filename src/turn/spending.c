@@ -12,8 +12,11 @@
 
 #define BUDGET_WAIT_MS (60 * 1000) /* at most, for calls that hold what is left of a budget */
 
-static size_t prompt_bytes(const struct provider_request *asked) {
+/* With the history, also where the model does not read it. */
+static size_t prompt_bytes(const struct run *run) {
+    const struct provider_request *asked = &run->model_round.request;
     size_t bytes = asked->system.len + asked->schema.len;
+    if (run->seen_hidden) bytes += run->seen->prompt_bytes;
     for (size_t i = 0; i < asked->message_count; i++) {
         bytes += asked->messages[i].text.len + asked->messages[i].tool.len;
     }
@@ -124,7 +127,7 @@ static void wait_for_budget(struct run *run) {
 bool run_reserve(struct run *run) {
     struct ledger *ledger = run->record.engine->ledger;
     struct err e;
-    run->spending.prompt_bytes = prompt_bytes(&run->model_round.request);
+    run->spending.prompt_bytes = prompt_bytes(run);
     run->spending.output_bytes = run->spending.output_checked = 0;
     run->spending.thinking_bytes = 0;
     run->spending.reserved = (struct reservation){0};

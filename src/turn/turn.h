@@ -38,6 +38,7 @@ struct run {
     /* As the model sees it: history, then this turn. */
     struct conversation conversation;
     struct history *seen; /* the snapshot that `conversation` borrows from */
+    bool seen_hidden;     /* it belongs before `conversation`, and nothing has read it yet */
     struct arena *arena;
 
     /* The turn: its current agent, and how it ends. */

@@ -61,8 +61,21 @@ static void free_provider(struct provider *provider) {
     free(fake);
 }
 
-static const struct provider_kind provider_kind = {"fake", start, pause,        resume,
-                                                   cancel, NULL,  free_provider};
+static const struct provider_kind provider_kind = {
+    .name = "fake",
+    .start = start,
+    .pause = pause,
+    .resume = resume,
+    .cancel = cancel,
+    .free = free_provider,
+};
+
+void fake_reads_turn_only(struct provider *provider) {
+    static struct provider_kind kind;
+    kind = provider_kind;
+    kind.reads_turn_only = true;
+    provider->kind = &kind;
+}
 
 struct provider *fake_provider_new(void) {
     struct fake_provider *fake = MEM_NEW(struct fake_provider);

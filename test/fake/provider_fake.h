@@ -14,6 +14,8 @@
 #include "tool/tool.h"
 
 struct provider *fake_provider_new(void);
+/* From now on it has no use for what was said before a turn. */
+void fake_reads_turn_only(struct provider *provider);
 
 /* Calls that are out, the oldest first, and how many there ever were. */
 size_t fake_calls(const struct provider *provider);

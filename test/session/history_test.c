@@ -27,6 +27,18 @@ static struct history *after(struct history *history, uint64_t run, size_t bytes
     return longer;
 }
 
+/* Of all records. */
+static void assert_prompt_bytes(const struct history *history) {
+    size_t bytes = 0;
+    struct message *messages = mem_zero(history->message_count, sizeof(struct message));
+    history_messages(history, messages);
+    for (size_t i = 0; i < history->message_count; i++)
+        bytes += messages[i].text.len + messages[i].tool.len;
+    assert_int_equal(history->prompt_bytes, bytes);
+    assert_ptr_equal(history_oldest(history)->text.at, messages[0].text.at);
+    free(messages);
+}
+
 /* The runs from `first` to `last`, and nothing else; sums that fit them. */
 static void assert_runs(const struct history *history, uint64_t first, uint64_t last) {
     size_t bytes = 0;
@@ -37,6 +49,7 @@ static void assert_runs(const struct history *history, uint64_t first, uint64_t 
         bytes += history->records[i]->text_bytes;
     }
     assert_int_equal(history->text_bytes, bytes);
+    assert_prompt_bytes(history);
 }
 
 /* Its first run after `run` turns: a quarter is dropped at once, whenever it would be too long. */
@@ -54,6 +67,29 @@ static void a_history_shows_its_newest_turns_however_long_it_grew(void **state) 
         assert_runs(history, first_after(run), run);
     }
     history_unref(history);
+}
+
+static void the_newest_agent_is_found_behind_the_users_words(void **state) {
+    (void)state;
+    const struct message messages[] = {
+        {.role = MESSAGE_AGENT, .agent = STR_INIT("eve"), .text = STR_INIT("a")},
+        {.role = MESSAGE_TOOL_RESULT, .agent = STR_INIT("wally"), .tool = STR_INIT("find")},
+        {.role = MESSAGE_USER, .text = STR_INIT("b")},
+        {.role = MESSAGE_SYSTEM, .text = STR_INIT("c")},
+    };
+    struct history *history = history_new();
+    assert_null(history_oldest(history));
+    assert_null(history_newest_of_agent(history));
+    history = after(history, 1, 3);
+    assert_null(history_newest_of_agent(history));
+    struct history *longer = history_with(history, turn_record_new(2, messages, 4));
+    history_unref(history);
+    longer = after(longer, 3, 3);
+    struct history *longest = history_with(longer, turn_record_new(4, NULL, 0));
+    assert_true(str_equal(history_newest_of_agent(longest)->agent, STR("wally")));
+    assert_int_equal(longest->prompt_bytes, 3 + 1 + 4 + 1 + 1 + 3);
+    history_unref(longer);
+    history_unref(longest);
 }
 
 static void a_snapshot_stays_as_it_was(void **state) {
@@ -139,6 +175,7 @@ static void a_large_turn_that_fell_out_is_let_go(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_history_shows_its_newest_turns_however_long_it_grew),
+        cmocka_unit_test(the_newest_agent_is_found_behind_the_users_words),
         cmocka_unit_test(a_snapshot_stays_as_it_was),
         cmocka_unit_test(two_that_grow_from_one_do_not_meet),
         cmocka_unit_test(threads_that_grow_from_one_do_not_meet),

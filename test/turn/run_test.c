@@ -77,6 +77,39 @@ static void a_model_that_says_nothing_leaves_no_turn(void **state) {
     assert_history(f, "user=hello user=again");
 }
 
+static void a_model_that_reads_its_turn_alone_is_shown_no_more(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    fake_reads_turn_only(f->model);
+    say(&turn, f, "hello");
+    reply(f, "hi");
+    end(&turn);
+    say(&turn, f, "again");
+    assert_asked(f, "user=again");
+    reply(f, "yes");
+    end(&turn);
+    assert_history(f, "user=hello agent/manager=hi user=again agent/manager=yes");
+    f->agents[0].window_tokens = 128000; /* whether it is full is found in all of the words */
+    say(&turn, f, "more");
+    assert_asked(f, "user=hello agent/manager=hi user=again agent/manager=yes user=more");
+    reply(f, "no");
+    end(&turn);
+    f->agents[0].window_tokens = 0;
+    say(&turn, f, "User: hello\n\nAssistant: hi\n\nUser: packed");
+    assert_asked(f, "user=hello agent/manager=hi user=again agent/manager=yes user=more "
+                    "agent/manager=no user=User: hello\n\nAssistant: hi\n\nUser: packed");
+    fake_fail(asked(f), ERR_INVALID_ARGUMENT, "MODEL_CONTEXT");
+    turns(f);
+    reply(f, "short"); /* a summary */
+    reply(f, "fine");
+    assert_int_equal(run_state(turn.run), RUN_DONE);
+    end(&turn);
+    say(&turn, f, "last"); /* a summary may have to be written again */
+    assert_int_equal(fake_request(asked(f))->message_count, 4);
+    run_cancel(turn.run, STR("enough"));
+    end(&turn);
+}
+
 static void an_agent_that_is_named_takes_the_turn(void **state) {
     struct fixture *f = *state;
     struct turn turn;
@@ -825,6 +858,7 @@ int main(void) {
         cmocka_unit_test(a_turn_streams_counts_and_is_done),
         STORED_TURN_TEST(a_turn_is_done_only_when_that_is_on_disk),
         TURN_TEST(a_model_that_says_nothing_leaves_no_turn),
+        TURN_TEST(a_model_that_reads_its_turn_alone_is_shown_no_more),
         TURN_TEST(an_agent_that_is_named_takes_the_turn),
         TURN_TEST(a_turn_may_bring_an_engine_of_its_own),
         cmocka_unit_test(a_character_cut_between_deltas_stays_whole),

@@ -199,6 +199,30 @@ static struct event_usage usage_of(struct turn *turn) {
     return usage_read(reader_of(turn), turn->f);
 }
 
+static int64_t prompt_of_second_turn(bool turn_only) {
+    struct money m;
+    struct turn turn;
+    money_init(&m, DOLLAR, 100000);
+    if (turn_only) fake_reads_turn_only(m.f.model);
+    say(&turn, &m.f, "what is the colour of the sky?");
+    reply(&m.f, "it is blue, except at night");
+    end(&turn);
+    say(&turn, &m.f, "and then?");
+    assert_int_equal(fake_request(asked(&m.f))->message_count, turn_only ? 1 : 3);
+    assert_true(fake_text(asked(&m.f), STR("black")));
+    run_cancel(turn.run, STR("he left"));
+    int64_t prompt = usage_of(&turn).estimate_prompt;
+    end(&turn);
+    money_done(&m);
+    return prompt;
+}
+
+static void a_history_that_the_model_does_not_read_is_counted_as_well(void **state) {
+    (void)state;
+    assert_in_range(prompt_of_second_turn(true), 15, 100);
+    assert_int_equal(prompt_of_second_turn(true), prompt_of_second_turn(false));
+}
+
 static void a_cut_reply_is_booked_by_estimate_and_marked(void **state) {
     struct money *m = *state;
     struct turn turn;
@@ -708,6 +732,7 @@ int main(void) {
         TEST(words_after_the_count_cost_nothing_twice),
         TEST(a_call_that_was_cancelled_is_settled_by_what_was_heard),
         TEST(a_call_that_was_cancelled_before_its_first_word_had_a_prompt),
+        cmocka_unit_test(a_history_that_the_model_does_not_read_is_counted_as_well),
         TEST(a_cut_reply_is_booked_by_estimate_and_marked),
         TEST(thoughts_that_were_counted_are_a_part_of_the_estimate),
         TEST(of_a_call_that_broke_the_prompt_is_what_its_provider_counted),
