@@ -525,6 +525,34 @@ void json_find_each(struct json object, const struct str *keys, size_t count,
     while (json_next_member(&reader, &name, &value)) set_each(name, value, keys, count, ret);
 }
 
+/* The key that is the name, or `count`. */
+static size_t key_of(struct json name, const struct str *keys, size_t count) {
+    bool escaped = str_find_byte(name.raw, '\\') < name.raw.len;
+    size_t i = 0;
+    while (i < count && !(escaped ? json_is(name, keys[i]) : is_plain_key(name, keys[i]))) i++;
+    return i;
+}
+
+static bool stands_twice(struct str key, struct err *e) {
+    return err_set(e, ERR_MALFORMED, "\"" STR_FMT "\" stands in the object more than once",
+                   STR_ARG(key));
+}
+
+bool json_find_once(struct json object, const struct str *keys, size_t count, struct json *ret,
+                    struct err *e) {
+    struct json_reader reader = json_enter(object);
+    struct json name, value;
+    for (size_t i = 0; i < count; i++)
+        ret[i] = (struct json){.kind = JSON_NONE, .raw = STR_EMPTY};
+    while (json_next_member(&reader, &name, &value)) {
+        size_t i = key_of(name, keys, count);
+        if (i == count) continue;
+        if (ret[i].kind != JSON_NONE) return stands_twice(keys[i], e);
+        ret[i] = value;
+    }
+    return true;
+}
+
 struct json json_find(struct json object, struct str key) {
     struct json found;
     json_find_each(object, &key, 1, &found);
@@ -540,9 +568,7 @@ bool json_check_once(struct json object, const char *const *keys, struct err *e)
         while (keys[i] && !json_is(key, str_from(keys[i]))) i++;
         assert(i < 64);
         uint64_t bit = keys[i] ? UINT64_C(1) << i : 0;
-        if (seen & bit)
-            return err_set(e, ERR_MALFORMED, "\"%s\" stands in the object more than once",
-                           keys[i]);
+        if (seen & bit) return stands_twice(str_from(keys[i]), e);
         seen |= bit;
     }
     return true;

@@ -107,6 +107,10 @@ struct json json_find(struct json object, struct str key);
  * json_find(object, keys[i]) answers. */
 void json_find_each(struct json object, const struct str *keys, size_t count, struct json *ret);
 
+/* The same of an object in which each of the keys may stand once, as json_check_once() has it. */
+MUST_CHECK bool json_find_once(struct json object, const struct str *keys, size_t count,
+                               struct json *ret, struct err *e);
+
 /* Check that each of `keys` (at most 63, ends with NULL) occurs at most once in the object.
  * Given two, one reader takes the first and another the last.
  * errors  ERR_MALFORMED names the key */

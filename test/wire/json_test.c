@@ -303,12 +303,15 @@ static void each_kind_has_a_name_for_messages(void **state) {
 static void a_key_that_is_read_may_stand_once(void **state) {
     (void)state;
     static const char *const keys[] = {"input", "id", NULL};
+    static const struct str names[] = {STR_INIT("input"), STR_INIT("id")};
     static const struct {
         struct str text;
         bool once;
     } rows[] = {
         {STR_INIT("{\"input\":1,\"id\":2,\"other\":3,\"other\":4}"), true},
         {STR_INIT("{\"input\":{\"id\":1,\"id\":2}}"), true},
+        {STR_INIT("{\"inp\\u0075t\":1,\"id\":null}"), true},
+        {STR_INIT("{\"id\":null,\"id\":null}"), false},
         {STR_INIT("{}"), true},
         {STR_INIT("[1,1]"), true},
         {STR_INIT("{\"id\":1,\"input\":2,\"id\":1}"), false},
@@ -320,6 +323,15 @@ static void a_key_that_is_read_may_stand_once(void **state) {
         assert_true(json_read(rows[i].text, &value, &e));
         assert_int_equal(json_check_once(value, keys, &e), rows[i].once);
         if (!rows[i].once) assert_int_equal(e.code, ERR_MALFORMED);
+        struct json found[2], each[2];
+        e.code = ERR_NONE;
+        assert_int_equal(json_find_once(value, names, 2, found, &e), rows[i].once);
+        if (!rows[i].once) assert_int_equal(e.code, ERR_MALFORMED);
+        json_find_each(value, names, 2, each);
+        for (size_t k = 0; k < 2 && rows[i].once; k++) {
+            assert_int_equal(found[k].kind, each[k].kind);
+            assert_ptr_equal(found[k].raw.at, each[k].raw.at);
+        }
     }
 }
 

@@ -28,12 +28,15 @@ enum body_key {
     METADATA,
     CONTEXT,
     AGENT,
+    HUMAN_INPUT,
+    APPROVAL,
     BODY_KEYS
 };
 static const struct str body_keys[BODY_KEYS] = {
-    STR_INIT("input"),      STR_INIT("input_message"), STR_INIT("messages"),
-    STR_INIT("session_id"), STR_INIT("thread_id"),     STR_INIT("config"),
-    STR_INIT("metadata"),   STR_INIT("context"),       STR_INIT("agent")};
+    STR_INIT("input"),       STR_INIT("input_message"), STR_INIT("messages"),
+    STR_INIT("session_id"),  STR_INIT("thread_id"),     STR_INIT("config"),
+    STR_INIT("metadata"),    STR_INIT("context"),       STR_INIT("agent"),
+    STR_INIT("human_input"), STR_INIT("approval_id")};
 
 enum config_key { CONFIG_THREAD, CONFIG_SESSION, CONFIGURABLE, OUTPUT_SCHEMA, CONFIG_KEYS };
 static const struct str config_keys[CONFIG_KEYS] = {
@@ -48,11 +51,12 @@ struct fields {
     struct json body[BODY_KEYS], config[CONFIG_KEYS], inner[INNER_KEYS]; /* of configurable */
 };
 
-static void find_fields(struct json whole, struct fields *ret) {
+/* Each of them may stand once. The contents of `input` are passed on unchecked. */
+static bool find_fields(struct json whole, struct fields *ret, struct err *e) {
     ret->whole = whole;
-    json_find_each(whole, body_keys, BODY_KEYS, ret->body);
-    json_find_each(ret->body[CONFIG], config_keys, CONFIG_KEYS, ret->config);
-    json_find_each(ret->config[CONFIGURABLE], inner_keys, INNER_KEYS, ret->inner);
+    return json_find_once(whole, body_keys, BODY_KEYS, ret->body, e) &&
+           json_find_once(ret->body[CONFIG], config_keys, CONFIG_KEYS, ret->config, e) &&
+           json_find_once(ret->config[CONFIGURABLE], inner_keys, INNER_KEYS, ret->inner, e);
 }
 
 /* --- session ids -------------------------------------------------------------------------- */
@@ -294,31 +298,18 @@ static bool request_take_print(struct json config, struct json input, struct jso
     return fits && arena_str(arena, str_of(digest, sizeof(digest)), &ret->print);
 }
 
-/* Check the members that this contract reads. The contents of `input` are passed on
- * unchecked. */
-static bool request_check_keys(struct json body, struct err *e) {
-    static const char *const outer[] = {
-        "input",    "input_message", "messages",    "session_id",  "thread_id", "config",
-        "metadata", "context",       "human_input", "approval_id", "agent",     NULL};
-    static const char *const middle[] = {"thread_id", "session_id", "configurable",
-                                         "output_schema", NULL};
-    static const char *const inner[] = {"thread_id", "user_id", NULL};
-    struct json config = json_find(body, STR("config"));
-    return json_check_once(body, outer, e) && json_check_once(config, middle, e) &&
-           json_check_once(json_find(config, STR("configurable")), inner, e);
-}
-
 /* Every body is one object; `example` says what it should contain. */
 static bool agentbreeder_request_read_body(struct str text, const char *example,
-                                           struct json *ret, struct err *e) {
+                                           struct fields *ret, struct err *e) {
+    struct json body = {0};
     if (text.len == 0) {
         return err_set(e, ERR_MALFORMED, "the body is empty; send a JSON object with %s",
                        example);
     }
-    if (!json_read(text, ret, e)) return false;
-    if (ret->kind == JSON_OBJECT) return request_check_keys(*ret, e);
+    if (!json_read(text, &body, e)) return false;
+    if (body.kind == JSON_OBJECT) return find_fields(body, ret, e);
     return err_set(e, ERR_INVALID_ARGUMENT, "the body must be a JSON object, not %s",
-                   json_kind_name(ret->kind));
+                   json_kind_name(body.kind));
 }
 
 static bool check_input(struct json input, struct err *e) {
@@ -388,6 +379,10 @@ static bool request_take_extras(const struct fields *fields, struct json input,
     bool aside = fields->body[INPUT].kind != JSON_NONE;
     if (aside) context = (struct json){.kind = JSON_NONE};
     struct buf text;
+    ret->extras = STR_EMPTY;
+    if (input.kind == JSON_STRING && json_is_absent(config) && json_is_absent(metadata) &&
+        json_is_absent(context))
+        return true;
     buf_init(&text, fields->whole.raw.len + 96);
     buf_append_byte(&text, '{');
     put_input(fields, input, &text);
@@ -396,27 +391,22 @@ static bool request_take_extras(const struct fields *fields, struct json input,
         if (text.len > 1) buf_append_byte(&text, ',');
         append_metadata(metadata, context, &text);
     }
-    bool none = text.len == 1;
     buf_append_byte(&text, '}');
-    ret->extras = STR_EMPTY;
-    bool kept =
-        none || (buf_ok(&text) && json_compact_copy((struct json){JSON_OBJECT, buf_str(&text)},
-                                                    arena, &ret->extras));
+    bool kept = buf_ok(&text) && json_compact_copy((struct json){JSON_OBJECT, buf_str(&text)},
+                                                   arena, &ret->extras);
     buf_done(&text);
     return kept;
 }
 
 bool runtime_request_parse(struct str text, struct str header_session, bool keyed,
                            struct arena *arena, struct runtime_request *ret, struct err *e) {
-    struct json body = {0};
     struct fields fields;
     *ret = (struct runtime_request){.print = STR_EMPTY};
-    if (!agentbreeder_request_read_body(text, "\"input\"", &body, e)) return false;
-    find_fields(body, &fields);
+    if (!agentbreeder_request_read_body(text, "\"input\"", &fields, e)) return false;
     struct json input = request_input_of(&fields);
     if (!check_input(input, e) || !check_types(&fields, e)) return false;
     if (!request_take_session(&fields, header_session, arena, ret, e)) return false;
-    if (!take_input(body, input, arena, ret, e)) return false;
+    if (!take_input(fields.whole, input, arena, ret, e)) return false;
     if (!take_schema(fields.config[OUTPUT_SCHEMA], ret, e)) return false;
     ret->wants_text = input.kind == JSON_STRING;
     if (!take_user(&fields, arena, ret, e) || !take_agent(&fields, arena, ret, e)) return false;
@@ -432,12 +422,11 @@ bool runtime_request_parse(struct str text, struct str header_session, bool keye
 
 bool resume_request_parse(struct str text, struct arena *arena, struct resume_request *ret,
                           struct err *e) {
-    struct json body = {0};
+    struct fields fields;
     *ret = (struct resume_request){0};
-    if (!agentbreeder_request_read_body(text, "\"thread_id\" and \"human_input\"", &body, e))
+    if (!agentbreeder_request_read_body(text, "\"thread_id\" and \"human_input\"", &fields, e))
         return false;
-    struct json thread = json_find(body, STR("thread_id"));
-    struct json words = json_find(body, STR("human_input"));
+    struct json thread = fields.body[THREAD_ID], words = fields.body[HUMAN_INPUT];
     if (thread.kind != JSON_STRING) {
         return err_set(e, ERR_INVALID_ARGUMENT, "thread_id must be a string, not %s",
                        json_kind_name(thread.kind));
