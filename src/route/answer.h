@@ -29,11 +29,18 @@ enum answer_state {
 
 extern const struct state answer_states[ANSWER_STATE_COUNT];
 
+/* A bit for each byte that may follow the slash of a table's paths: most tables have no path that
+ * begins as one that is looked for. */
+struct route_heads {
+    uint64_t bits[4];
+};
+
 struct route_site {
     const struct page_rules *pages; /* NULL: the strictest */
     struct loop *loop;
     const struct route_table *const *tables;
     size_t table_count;
+    struct route_heads *heads; /* of each table */
     struct list calls;
     struct rate_limits *rates; /* NULL: no limits */
     route_refused_fn *refused; /* may be NULL */

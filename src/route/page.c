@@ -148,8 +148,9 @@ static bool came_from_here(struct str origin, struct str authority) {
 
 static bool is_foreign_host(const struct page_rules *rules, const struct page_question *asked) {
     if (asked->reach != REACH_LOOPBACK || rules->any_host) return false;
-    return (asked->authority.len > 0 && !is_own(rules, asked->authority)) ||
-           (asked->host.len > 0 && !is_own(rules, asked->host));
+    if (asked->authority.len > 0 && !is_own(rules, asked->authority)) return true;
+    bool same = str_equal(asked->host, asked->authority); /* where the request line has none */
+    return asked->host.len > 0 && !same && !is_own(rules, asked->host);
 }
 
 static bool is_foreign_page(const struct page_rules *rules, const struct page_question *asked) {

@@ -24,6 +24,24 @@ bool route_table_ok(const struct route_table *table) {
     return true;
 }
 
+static struct route_heads heads_of(const struct route_table *table) {
+    struct route_heads heads = {.bits = {0}};
+    for (size_t i = 0; i < table->row_count; i++) {
+        struct str path = table->rows[i].path;
+        if (path.len < 2) continue; /* "/" */
+        uint8_t byte = (uint8_t)path.at[1];
+        if (byte == '{') memset(&heads, 0xFF, sizeof(heads));
+        heads.bits[byte / 64] |= UINT64_C(1) << byte % 64;
+    }
+    return heads;
+}
+
+static bool heads_have(const struct route_heads *heads, struct str path) {
+    if (path.len < 2) return true;
+    uint8_t byte = (uint8_t)path.at[1];
+    return heads->bits[byte / 64] >> byte % 64 & 1;
+}
+
 struct route_site *route_site_new(struct loop *loop, const struct route_table *const *tables,
                                   size_t table_count) {
     assert(table_count > 0);
@@ -32,6 +50,8 @@ struct route_site *route_site_new(struct loop *loop, const struct route_table *c
     site->loop = loop;
     site->tables = tables;
     site->table_count = table_count;
+    site->heads = mem_alloc(table_count * sizeof(struct route_heads));
+    for (size_t i = 0; i < table_count; i++) site->heads[i] = heads_of(tables[i]);
     list_init(&site->calls);
     return site;
 }
@@ -39,6 +59,7 @@ struct route_site *route_site_new(struct loop *loop, const struct route_table *c
 void route_site_free(struct route_site *site) {
     if (!site) return;
     assert(list_empty(&site->calls));
+    free(site->heads);
     free(site);
 }
 
@@ -84,24 +105,28 @@ static struct str quoted(struct str text) {
     return str_head(text, QUOTED_MAX_BYTES);
 }
 
-static bool has_path(const struct route_table *table, struct str path) {
+/* The first row with the path, or NULL. */
+static const struct route *row_with(const struct route_table *table, struct str path) {
     for (size_t i = 0; i < table->row_count; i++)
-        if (pattern_matches(table->rows[i].path, path)) return true;
-    return false;
+        if (pattern_matches(table->rows[i].path, path)) return &table->rows[i];
+    return NULL;
 }
 
-static bool find_table(struct route_call *call, struct str path) {
+/* The first row with the path; its table is the call's. NULL: there is none. */
+static const struct route *find_table(struct route_call *call, struct str path) {
     const struct route_site *site = call->site;
     for (size_t i = 0; i < site->table_count; i++) {
-        if (!has_path(site->tables[i], path)) continue;
+        if (!heads_have(&site->heads[i], path)) continue;
+        const struct route *row = row_with(site->tables[i], path);
+        if (!row) continue;
         call->table = site->tables[i];
-        return true;
+        return row;
     }
-    return false;
+    return NULL;
 }
 
-static bool check_path(struct route_call *call, struct str path, bool found) {
-    if (found) return true;
+static bool check_path(struct route_call *call, struct str path, const struct route *first) {
+    if (first) return true;
     route_refuse(call, 404, STR("NOT_FOUND"), "there is nothing at " STR_FMT,
                  STR_ARG(quoted(path)));
     return false;
@@ -242,10 +267,12 @@ static void refuse_method(struct route_call *call, struct str path, struct str m
                  STR_ARG(quoted(method)), STR_ARG(buf_str(&allowed)));
 }
 
-static const struct route *find_row(struct route_call *call, struct str path,
-                                    struct str method) {
-    for (size_t i = 0; i < call->table->row_count; i++) {
-        const struct route *row = &call->table->rows[i];
+/* first  the first row with the path */
+static const struct route *find_row(struct route_call *call, const struct route *first,
+                                    struct str path, struct str method) {
+    const struct route *end = call->table->rows + call->table->row_count;
+    if (answers(first, method)) return first;
+    for (const struct route *row = first + 1; row < end; row++) {
         if (pattern_matches(row->path, path) && answers(row, method)) return row;
     }
     refuse_method(call, path, method);
@@ -369,10 +396,10 @@ void route_serve(struct route_site *site, struct exchange *exchange) {
     struct route_call *call = answer_new(site, exchange);
     struct str path = exchange_path(exchange);
 
-    bool found = find_table(call, path);
+    const struct route *first = find_table(call, path);
     add_cors(call);
-    if (!check_path(call, path, found)) return;
-    const struct route *row = find_row(call, path, exchange_method(exchange));
+    if (!check_path(call, path, first)) return;
+    const struct route *row = find_row(call, first, path, exchange_method(exchange));
     if (!row) return;
     if (!check_singles(call)) return;
     if (!check_guard(call, row)) return;

@@ -102,7 +102,7 @@ struct route_table {
 /* --- sites: the tables of one listener, on one loop --------------------------------------- */
 
 /* A path is looked up in the tables in order; the last one answers 404. Tables are borrowed
- * until the site is freed. */
+ * until the site is freed, and their rows stay as they are. */
 struct route_site *route_site_new(struct loop *loop, const struct route_table *const *tables,
                                   size_t table_count);
 void route_site_free(struct route_site *site);
