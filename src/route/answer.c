@@ -1,12 +1,11 @@
 #include "route/answer.h"
 
 #include "base/arena.h"
-#include "base/mem.h"
+#include "base/pool.h"
 #include "wire/json.h"
 #include "wire/sse.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #define ANSWER_MAGIC 0x726f7574u
 #define EXTRA_MAX 16
@@ -15,6 +14,9 @@
 #define DRAIN_MS (10 * 1000)
 #define DRAIN_BYTES (64 * KIB)
 #define FAILURE_MAX_BYTES (64 * KIB)
+
+static _Thread_local struct pool calls = POOL(sizeof(struct route_call), 256);
+
 /* --- states ------------------------------------------------------------------------------ */
 
 /* clang-format off */
@@ -149,14 +151,14 @@ static void route_answer_on_closed(struct exchange *exchange, enum exchange_clos
     buf_done(&call->body);
     arena_free(call->arena);
     call->magic = 0;
-    free(call);
+    pool_give(&calls, call);
 }
 
 static const struct exchange_events events = {on_body, on_body_end, route_answer_on_drained,
                                               route_answer_on_closed};
 
 struct route_call *answer_new(struct route_site *site, struct exchange *exchange) {
-    struct route_call *call = MEM_NEW(struct route_call);
+    struct route_call *call = pool_zero(&calls);
     call->magic = ANSWER_MAGIC;
     call->exchange = exchange;
     call->site = site;
@@ -192,9 +194,11 @@ void answer_cut(struct route_call *call) {
 /* --- the head ---------------------------------------------------------------------------- */
 
 struct extra {
-    size_t count;
-    struct field fields[EXTRA_MAX];
+    size_t count, room;
+    struct field *fields;
 };
+
+#define EXTRA_FIRST 4 /* most answers have fewer */
 
 static struct str route_answer_copy(struct route_call *call, struct str text) {
     struct str ret = STR_EMPTY;
@@ -211,6 +215,20 @@ static struct field *find_extra(struct extra *extra, struct str name) {
     return NULL;
 }
 
+static struct field *add_extra(struct route_call *call) {
+    struct extra *extra = call->extra;
+    assert(extra->count < EXTRA_MAX);
+    if (extra->count == extra->room) {
+        size_t room = extra->room ? 2 * extra->room : EXTRA_FIRST;
+        struct field *fields = arena_alloc(call->arena, room * sizeof(struct field));
+        assert(fields);
+        for (size_t i = 0; i < extra->count; i++) fields[i] = extra->fields[i];
+        extra->fields = fields;
+        extra->room = room;
+    }
+    return &extra->fields[extra->count++];
+}
+
 void route_field(struct route_call *call, struct str name, struct str value) {
     assert(call->state == ANSWER_COLLECTING || call->state == ANSWER_HANDLING);
     if (!call->arena) call->arena = arena_new(EXTRA_MAX_BYTES);
@@ -218,8 +236,7 @@ void route_field(struct route_call *call, struct str name, struct str value) {
     struct field *field = find_extra(call->extra, name);
     if (field && str_equal(field->value, value)) return;
     if (!field) {
-        assert(call->extra->count < EXTRA_MAX);
-        field = &call->extra->fields[call->extra->count++];
+        field = add_extra(call);
         field->name = route_answer_copy(call, name);
     }
     field->value = route_answer_copy(call, value);

@@ -1,6 +1,6 @@
 #include "session/history.h"
 
-#include "base/mem.h"
+#include "base/pool.h"
 
 #include <stdlib.h>
 
@@ -106,8 +106,10 @@ static bool shelf_take(const struct history *history, struct turn_record *record
 
 /* --- histories ---------------------------------------------------------------------------- */
 
+static _Thread_local struct pool histories = POOL(sizeof(struct history), 256);
+
 struct history *history_new(void) {
-    struct history *history = MEM_NEW(struct history);
+    struct history *history = pool_zero(&histories);
     atomic_init(&history->refs, 1);
     return history;
 }
@@ -121,7 +123,7 @@ void history_unref(struct history *history) {
     if (!history) return;
     if (atomic_fetch_sub_explicit(&history->refs, 1, memory_order_acq_rel) != 1) return;
     shelf_unref(history->shelf);
-    free(history);
+    pool_give(&histories, history);
 }
 
 static bool is_over(const struct history *history, size_t first, size_t bytes, size_t turns_max,

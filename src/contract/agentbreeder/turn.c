@@ -1,17 +1,16 @@
 /* turn: the calls of this contract that run an agent. */
-#include "base/mem.h"
+#include "base/pool.h"
 #include "contract/agentbreeder/inner.h"
 #include "contract/agentbreeder/refusal.h"
-
-#include <stdlib.h>
 
 /* --- creation and release ----------------------------------------------------------------- */
 
 static const struct http_turn_kind turn_kind;
+static _Thread_local struct pool turns = POOL(sizeof(struct turn), 256);
 
 static struct turn *turn_new(struct route_call *call, struct runtime_instance *instance,
                              enum close_mode mode, const struct stream_wire *wire) {
-    struct turn *turn = MEM_NEW(struct turn);
+    struct turn *turn = pool_zero(&turns);
     http_turn_init(&turn->http, &turn_kind, &instance->guest.site, call, mode, wire);
     turn->http.looked_elsewhere = true; /* decisions_elsewhere.c does */
     turn->http.workspace = runtime_settings(instance)->guest.workspace;
@@ -30,7 +29,7 @@ static void turn_free(struct http_turn *http) {
     outcome_done(&turn->outcome);
     buf_done(&turn->repeat.words);
     buf_done(&turn->repeat.call_id);
-    free(turn);
+    pool_give(&turns, turn);
 }
 
 /* --- answers before a run is read --------------------------------------------------------- */
