@@ -310,31 +310,6 @@ bool event_encode(const struct event *event, struct buf *out) {
 
 /* --- fields ------------------------------------------------------------------------------- */
 
-static bool take_field(struct str *body, struct event *event, const struct field_row *row) {
-    void *at = (char *)event + row->offset;
-    if (is_text(row)) return wire_event_take_text(body, at);
-    uint64_t bits;
-    if (!take_varint(body, &bits)) return false;
-    if (row->type == FIELD_FLAG) {
-        *(bool *)at = bits != 0;
-    } else if (row->type == FIELD_CODE) {
-        int64_t code = unzigzag(bits);
-        bool known = code >= 0 && code < ERR_CODE_COUNT;
-        *(enum err_code *)at = known ? (enum err_code)code : ERR_UNKNOWN;
-    } else {
-        *(int64_t *)at = unzigzag(bits);
-    }
-    return true;
-}
-
-static void set_missing(struct event *event, const struct field_row *row) {
-    void *at = (char *)event + row->offset;
-    if (is_text(row)) *(struct str *)at = STR_EMPTY;
-    if (row->type == FIELD_TOKENS) *(int64_t *)at = TOKENS_UNKNOWN;
-}
-
-/* --- texts: most of all events, so no walk through the table ------------------------------- */
-
 static __attribute__((noinline)) const char *walk_long_number(const char *at, const char *end,
                                                               uint64_t *ret) {
     struct str rest = str_of(at, (size_t)(end - at));
@@ -357,6 +332,34 @@ static inline const char *walk_text(const char *at, const char *end, struct str 
     *ret = (struct str){at, (size_t)len};
     return at + len;
 }
+
+/* Set the field of `row`, and return where it ends. NULL: it is cut off. */
+static inline const char *walk_field(const char *at, const char *end, struct event *event,
+                                     const struct field_row *row) {
+    void *field = (char *)event + row->offset;
+    if (is_text(row)) return walk_text(at, end, field);
+    uint64_t bits;
+    at = walk_number(at, end, &bits);
+    if (!at) return NULL;
+    if (row->type == FIELD_FLAG) {
+        *(bool *)field = bits != 0;
+    } else if (row->type == FIELD_CODE) {
+        int64_t code = unzigzag(bits);
+        bool known = code >= 0 && code < ERR_CODE_COUNT;
+        *(enum err_code *)field = known ? (enum err_code)code : ERR_UNKNOWN;
+    } else {
+        *(int64_t *)field = unzigzag(bits);
+    }
+    return at;
+}
+
+static void set_missing(struct event *event, const struct field_row *row) {
+    void *at = (char *)event + row->offset;
+    if (is_text(row)) *(struct str *)at = STR_EMPTY;
+    if (row->type == FIELD_TOKENS) *(int64_t *)at = TOKENS_UNKNOWN;
+}
+
+/* --- texts: most of all events, so no walk through the table ------------------------------- */
 
 struct text_parts {
     struct str agent, text;
@@ -398,21 +401,24 @@ static __attribute__((noinline)) bool decode(struct str *bytes, struct event *re
     if (bytes->len == 0) return err_set(e, ERR_DATA_LOSS, "no event where one should begin");
     unsigned kind = (unsigned char)bytes->at[0];
     if (!is_kind(kind)) return err_set(e, ERR_DATA_LOSS, "no event has kind %u", kind);
-    struct str rest = str_skip(*bytes, 1), body;
-    assert(rest.len == 0 || rest.at);
+    struct str body;
+    const char *next = walk_text(bytes->at + 1, bytes->at + bytes->len, &body);
+    if (!next) goto cut;
     struct event event = {.seq = ret->seq, .kind = (enum event_kind)kind, .agent = STR_EMPTY};
-    if (!wire_event_take_text(&rest, &body)) goto cut;
     uint64_t at_ms;
-    if (!wire_event_take_text(&body, &event.agent) || !take_varint(&body, &at_ms)) goto cut;
+    const char *at = walk_text(body.at, next, &event.agent);
+    at = walk_number(at, next, &at_ms);
+    if (!at) goto cut;
     event.at_ms = unzigzag(at_ms);
     for (const struct field_row *row = fields[kind]; row->type != FIELD_END; row++) {
-        if (body.len == 0) {
+        if (at == next) {
             set_missing(&event, row);
-        } else if (!take_field(&body, &event, row)) {
-            goto cut;
+            continue;
         }
+        at = walk_field(at, next, &event, row);
+        if (!at) goto cut;
     }
-    *bytes = rest;
+    *bytes = str_skip(*bytes, (size_t)(next - bytes->at));
     *ret = event;
     return true;
 
