@@ -20,15 +20,20 @@ static void recount(size_t before, size_t after) {
     if (before > BUF_SMALL_BYTES) mem_uncount(before);
 }
 
-/* Some steps of the growth are too large for the C library's lists of free blocks, and frequent:
- * the replies and frames of a turn. */
+/* Frequent steps of the growth. Some are too large for the C library's lists of free blocks: the
+ * replies and frames of a turn. Of the small ones many are taken at once, and its lists are short. */
+#define BUF_SECOND_BYTES (4 * BUF_FIRST_BYTES)
 #define STEP_1 (BUF_SMALL_BYTES + BUF_SMALL_BYTES / BUF_STEP_PART)
 #define STEP_2 (STEP_1 + STEP_1 / BUF_STEP_PART)
-static _Thread_local struct pool small_rooms = POOL(BUF_SMALL_BYTES, 128),
+static _Thread_local struct pool first_rooms = POOL(BUF_FIRST_BYTES, 256),
+                                 second_rooms = POOL(BUF_SECOND_BYTES, 256),
+                                 small_rooms = POOL(BUF_SMALL_BYTES, 128),
                                  rooms_1 = POOL(STEP_1, 128), rooms_2 = POOL(STEP_2, 128);
 
 static inline struct pool *pool_of(size_t room) {
     switch (room) {
+    case BUF_FIRST_BYTES: return &first_rooms;
+    case BUF_SECOND_BYTES: return &second_rooms;
     case BUF_SMALL_BYTES: return &small_rooms;
     case STEP_1: return &rooms_1;
     case STEP_2: return &rooms_2;
