@@ -1,5 +1,6 @@
 #include "store/shorten.h"
 
+#include "base/sixteen.h"
 #include "store/store.h"
 #include "store/varint.h"
 
@@ -74,6 +75,52 @@ static void try_text(struct shortening *all, struct str text) {
     all->copied = all->reply.at;
 }
 
+/* Not all zero where the `len` bytes at `a` and at `b` differ. `len` is that of a sixteen or more. */
+static inline sixteen text_differs(const char *a, const char *b, size_t len) {
+    size_t step = sizeof(sixteen), i = 0;
+    sixteen other = sixteen_at(a + len - step) ^ sixteen_at(b + len - step);
+    for (; i + 2 * step < len; i += 2 * step) {
+        other |= sixteen_at(a + i) ^ sixteen_at(b + i);
+        other |= sixteen_at(a + i + step) ^ sixteen_at(b + i + step);
+    }
+    return i + step < len ? other | (sixteen_at(a + i) ^ sixteen_at(b + i)) : other;
+}
+
+/* How many text events at `at`, of `most`, have this head and say what the reply says next. Not
+ * inlined: the loop needs the registers. */
+static __attribute__((noinline)) size_t
+count_same(const char *at, struct str head, const char *reply, size_t text_len, size_t most) {
+    size_t len = head.len + text_len, step = sizeof(sixteen), left = most;
+    sixteen wanted = {0}, mask = {0};
+    if (head.len > step || text_len < step) {
+        for (; left && memcmp(at, head.at, head.len) == 0 &&
+               memcmp(at + head.len, reply, text_len) == 0;
+             left--, at += len, reply += text_len) {
+        }
+        return most - left;
+    }
+    memcpy(&wanted, head.at, head.len);
+    memset(&mask, 0xFF, head.len);
+    for (; left; left--, at += len, reply += text_len) {
+        sixteen other = (sixteen_at(at) ^ wanted) & mask;
+        other |= text_differs(at + head.len, reply, text_len);
+        if (sixteen_any(other != 0)) break;
+    }
+    return most - left;
+}
+
+/* Write the same bytes `count` times. */
+static void put_again(struct shortening *all, const char *bytes, size_t len, size_t count) {
+    size_t total = len * count, done = len;
+    if (!count) return;
+    memcpy(all->at, bytes, len);
+    for (size_t more; done < total; done += more) {
+        more = done < total - done ? done : total - done;
+        memcpy(all->at + done, all->at, more);
+    }
+    all->at += total;
+}
+
 /* The events of one reply mostly differ only in their texts. After copying one such event, take
  * the ones that follow, each as a step of two numbers. */
 static void repeat(struct shortening *all, struct str *events) {
@@ -82,25 +129,15 @@ static void repeat(struct shortening *all, struct str *events) {
     if (all->from != events->at || all->literal.len != head.len) return; /* not its head */
     char step[2 * VARINT_MAX_BYTES] = {0};
     size_t step_len = 1 + varint_put(step + 1, (uint64_t)text_len << 1);
-    size_t room = (size_t)(all->end - all->at);
-    size_t most = room < sizeof(step) ? 0 : (room - sizeof(step)) / step_len + 1;
+    size_t most = (size_t)(all->end - all->at) / step_len;
     if (most > events->len / len) most = events->len / len;
     if (text_len && most > all->reply.len / text_len) most = all->reply.len / text_len;
-    const char *at = events->at, *reply = all->reply.at;
-    char *to = all->at;
-    for (;
-         most && str_same(at, head.at, head.len) && memcmp(at + head.len, reply, text_len) == 0;
-         most--) {
-        memcpy(to, step, sizeof(step));
-        to += step_len;
-        at += len;
-        reply += text_len;
-    }
-    *events = str_skip(*events, (size_t)(at - events->at));
-    all->reply = str_skip(all->reply, (size_t)(reply - all->reply.at));
-    all->at = to;
-    all->from = at;
-    all->copied = reply;
+    size_t count = count_same(events->at, head, all->reply.at, text_len, most);
+    put_again(all, step, step_len, count);
+    *events = str_skip(*events, count * len);
+    all->reply = str_skip(all->reply, count * text_len);
+    all->from += count * len;
+    all->copied += count * text_len;
 }
 
 static bool next_text(struct shortening *all, struct str *events, struct str *ret) {

@@ -431,18 +431,36 @@ bool event_decode(struct str *bytes, struct event *ret, struct err *e) {
     return (text && decode_text(bytes, ret)) || decode(bytes, ret, e);
 }
 
+/* Move *at past the texts that begin as the one before *at does, of `len` bytes: most texts of a
+ * reply are of one length. At most `max`; returns how many. */
+static inline size_t skip_same_texts(const char **at, const char *end, size_t len, size_t max) {
+    const char *next = *at;
+    uint16_t head, same;
+    memcpy(&same, next - len, sizeof(same));
+    size_t left = max;
+    for (; left && (size_t)(end - next) >= len; left--, next += len) {
+        memcpy(&head, next, sizeof(head));
+        if (head != same) break;
+    }
+    *at = next;
+    return max - left;
+}
+
 size_t event_skip_texts(struct str *bytes, size_t max) {
     const char *at = bytes->at, *end = at + bytes->len;
     size_t count = 0;
     struct str body;
-    for (; count < max && end - at >= 2 && *at == EVENT_TEXT; count++) {
+    while (count < max && end - at >= 2 && *at == EVENT_TEXT) {
         size_t len = (unsigned char)at[1]; /* nearly always one byte */
         if (len < 0x80 && len <= (size_t)(end - at) - 2) {
             at += 2 + len;
+            count++;
+            count += skip_same_texts(&at, end, 2 + len, max - count);
         } else {
             const char *next = walk_text(at + 1, end, &body);
             if (!next) break;
             at = next;
+            count++;
         }
     }
     *bytes = (struct str){at, (size_t)(end - at)};

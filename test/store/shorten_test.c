@@ -147,6 +147,44 @@ static void several_replies_of_several_agents_come_back(void **state) {
     end(&made);
 }
 
+/* Six pieces of one length; `other` is a byte of the fourth that the reply does not have. */
+static void make_pieces(struct made *made, const char *agent, size_t piece, size_t other) {
+    struct buf said;
+    begin(made);
+    buf_init(&said, KIB);
+    for (size_t i = 0; i < 6 * piece; i++) buf_append_byte(&said, (char)('a' + i * 7 % 23));
+    assert_true(event_turn_append(&made->turns, str_from(agent), buf_str(&said)));
+    if (other < piece) said.at[3 * piece + other] = '!';
+    for (size_t i = 0; i < 6; i++)
+        add(made, (struct event){.kind = EVENT_TEXT,
+                                 .agent = str_from(agent),
+                                 .at_ms = i == 5 ? 2 : 1,
+                                 .text.text = str_of(said.at + i * piece, piece)});
+    buf_done(&said);
+    finish(made);
+}
+
+static void pieces_of_any_one_length_come_back(void **state) {
+    (void)state;
+    static const char *const agents[] = {"", "m", "manager", "an agent of 13",
+                                         "one of 20 characters"};
+    for (size_t i = 0; i < ARRAY_LEN(agents); i++) {
+        for (size_t piece = 1; piece < 140; piece++) {
+            size_t whole, without, step = piece < 20 ? 1 : 13;
+            struct made made;
+            make_pieces(&made, agents[i], piece, SIZE_MAX);
+            bool did = shortens(&made.row, &whole);
+            end(&made);
+            assert_true(did || piece < 16);
+            for (size_t other = 0; other < piece; other += step) {
+                make_pieces(&made, agents[i], piece, other);
+                if (shortens(&made.row, &without) && did) assert_true(without > whole);
+                end(&made);
+            }
+        }
+    }
+}
+
 static void texts_that_the_replies_do_not_say_stay_where_they_are(void **state) {
     (void)state;
     struct made made;
@@ -283,6 +321,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_turn_takes_half_the_room_and_comes_back),
         cmocka_unit_test(several_replies_of_several_agents_come_back),
+        cmocka_unit_test(pieces_of_any_one_length_come_back),
         cmocka_unit_test(texts_that_the_replies_do_not_say_stay_where_they_are),
         cmocka_unit_test(a_row_of_another_kind_is_left_alone),
         cmocka_unit_test(bytes_that_are_no_events_are_left_alone),

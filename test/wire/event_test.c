@@ -341,6 +341,30 @@ static void skipping_stops_at_the_first_event_that_is_no_text(void **state) {
     buf_done(&room);
 }
 
+/* As many as are read one by one, wherever the bytes end and however many are wanted. */
+static void texts_of_one_length_or_of_several_are_skipped_alike(void **state) {
+    (void)state;
+    static const size_t lens[] = {3, 3, 3, 0, 0, 5, 3, 120, 120, 130, 130, 3, 3};
+    static const char said[130] = "none of it is looked at";
+    struct buf room;
+    buf_init(&room, 2 * KIB);
+    for (size_t i = 0; i < ARRAY_LEN(lens); i++) {
+        struct event text = {
+            .kind = EVENT_TEXT, .agent = STR("a"), .text.text = str_of(said, lens[i])};
+        assert_true(event_encode(&text, &room));
+    }
+    for (size_t cut = 0; cut <= room.len; cut++) {
+        for (size_t max = 0; max <= ARRAY_LEN(lens); max++) {
+            struct str bytes = str_head(buf_str(&room), cut), rest = bytes;
+            size_t count = 0;
+            while (count < max && event_skip(&bytes)) count++;
+            assert_int_equal(event_skip_texts(&rest, max), count);
+            assert_int_equal(rest.len, bytes.len);
+        }
+    }
+    buf_done(&room);
+}
+
 static void only_a_text_that_ends_its_event_is_taken(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(events); i++) {
@@ -490,6 +514,7 @@ int main(void) {
         cmocka_unit_test(what_ends_a_run_and_what_waits_for_the_disk),
         cmocka_unit_test(texts_are_skipped_as_they_are_read_and_nothing_else_is),
         cmocka_unit_test(only_a_text_that_ends_its_event_is_taken),
+        cmocka_unit_test(texts_of_one_length_or_of_several_are_skipped_alike),
         cmocka_unit_test(skipping_stops_at_the_first_event_that_is_no_text),
         cmocka_unit_test(texts_at_once_are_the_bytes_of_each),
         cmocka_unit_test(the_quick_way_to_take_a_text_takes_the_same),
