@@ -57,14 +57,15 @@ bool run_places_next(struct run_places *cursor) {
 /* --- the table ---------------------------------------------------------------------------- */
 
 #define INSERT                                                                                 \
-    "INTO run(session, previous, parent, state, started_ms, ended_ms, first_log, last_log,"    \
-    " last_seq, places, id, contract) VALUES"
+    "INTO run(id, session, previous, parent, state, contract, started_ms, ended_ms,"           \
+    " first_log, last_log, last_seq, places) VALUES"
 #define VALUES_1 "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 #define VALUES_4 VALUES_1 "," VALUES_1 "," VALUES_1 "," VALUES_1
 #define VALUES_16 VALUES_4 "," VALUES_4 "," VALUES_4 "," VALUES_4
 #define INSERT_VALUES 12
 
-/* OR IGNORE, because a statement that may fail halfway through several rows keeps copies of every
+/* The columns are in the table's order: SQLite then makes each row where it is inserted from.
+ * OR IGNORE, because a statement that may fail halfway through several rows keeps copies of every
  * page that it changes. A server gets them one by one: there a row's cost is not the statement. */
 static bool prepare_many(struct runs *runs, struct err *e) {
     return database_is_postgres(runs->db) ||
@@ -132,24 +133,34 @@ static void bind_some(struct prepared *statement, int place, int64_t number) {
     }
 }
 
-/* From the place after `before` on. */
-static void bind_entry(struct prepared *statement, int before, const struct run_entry *entry) {
-    bind_some(statement, before + 1, entry->session);
-    bind_some(statement, before + 2, (int64_t)entry->previous);
-    bind_some(statement, before + 3, (int64_t)entry->parent);
-    database_bind_number(statement, before + 4, entry->state);
-    bind_some(statement, before + 5, entry->started_ms);
-    bind_some(statement, before + 6, entry->ended_ms);
-    database_bind_number(statement, before + 7, entry->first_log);
-    database_bind_number(statement, before + 8, entry->last_log);
-    database_bind_number(statement, before + 9, (int64_t)entry->last_seq);
-    database_bind(statement, before + 10, buf_str(&entry->places));
-    database_bind_number(statement, before + 11, (int64_t)entry->id);
+static void bind_new(struct prepared *statement, int before, const struct run_entry *entry) {
+    database_bind_number(statement, before + 1, (int64_t)entry->id);
+    bind_some(statement, before + 2, entry->session);
+    bind_some(statement, before + 3, (int64_t)entry->previous);
+    bind_some(statement, before + 4, (int64_t)entry->parent);
+    database_bind_number(statement, before + 5, entry->state);
+    database_bind(statement, before + 6, entry->contract);
+    bind_some(statement, before + 7, entry->started_ms);
+    bind_some(statement, before + 8, entry->ended_ms);
+    database_bind_number(statement, before + 9, entry->first_log);
+    database_bind_number(statement, before + 10, entry->last_log);
+    database_bind_number(statement, before + 11, (int64_t)entry->last_seq);
+    database_bind(statement, before + 12, buf_str(&entry->places));
 }
 
-static void bind_new(struct prepared *statement, int before, const struct run_entry *entry) {
-    bind_entry(statement, before, entry);
-    database_bind(statement, before + 12, entry->contract);
+/* As bind_new(), in the same order but for the contract, and the id is last. */
+static void bind_changed(struct prepared *statement, const struct run_entry *entry) {
+    bind_some(statement, 1, entry->session);
+    bind_some(statement, 2, (int64_t)entry->previous);
+    bind_some(statement, 3, (int64_t)entry->parent);
+    database_bind_number(statement, 4, entry->state);
+    bind_some(statement, 5, entry->started_ms);
+    bind_some(statement, 6, entry->ended_ms);
+    database_bind_number(statement, 7, entry->first_log);
+    database_bind_number(statement, 8, entry->last_log);
+    database_bind_number(statement, 9, (int64_t)entry->last_seq);
+    database_bind(statement, 10, buf_str(&entry->places));
+    database_bind_number(statement, 11, (int64_t)entry->id);
 }
 
 bool run_insert(struct runs *runs, const struct run_entry *entry, bool *ret_new,
@@ -181,6 +192,6 @@ bool run_is(struct runs *runs, const struct run_entry *entry, bool *ret, struct 
 }
 
 bool run_update(struct runs *runs, const struct run_entry *entry, struct err *e) {
-    bind_entry(runs->update, 0, entry);
+    bind_changed(runs->update, entry);
     return database_do(runs->db, runs->update, e);
 }
