@@ -354,6 +354,7 @@ static bool run_together(struct core *core, struct store_task *first,
         purges = purges || task->purges;
         light = light && task->light;
     }
+    if (purges) project_forget_sessions(&core->project);
     if (!(light ? row_finish(&core->rows, &newest, e) : stamp(core, &newest, e)) ||
         !audit_finish(&core->audit, e))
         return undo(core);

@@ -1,7 +1,6 @@
 #include "store/project.h"
 
 #include "base/log.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "store/project_usage.h"
 #include "store/projection.h"
@@ -106,7 +105,6 @@ static struct batch *batch_new(struct project *project, int64_t from) {
     *batch = (struct batch){
         .project = project,
         .arena = arena_new(ARENA_BYTES),
-        .run_map = map_new(),
         .from = from,
         .reached = from,
     };
@@ -123,7 +121,6 @@ static void batch_free(struct batch *batch) {
         run_entry_done(&run->entry);
     }
     buf_done(&batch->key);
-    map_free(batch->run_map);
     arena_free(batch->arena);
     free(batch);
 }
@@ -166,11 +163,16 @@ static bool load_run(struct batch *batch, struct run_change *run, struct err *e)
     return kept;
 }
 
+/* Numbers of runs are ours, so nobody can choose those that share a slot. */
+static struct run_change **slot_of(struct batch *batch, uint64_t id) {
+    return &batch->slots[(id * UINT64_C(0x9E3779B97F4A7C15)) >> 32 & (BATCH_RUN_SLOTS - 1)];
+}
+
 /* The gathered change of a run. A run that begins in this batch is not looked up. */
 static struct run_change *run_of(struct batch *batch, const struct store_section *section,
                                  struct err *e) {
-    struct str key = str_of(&section->run, sizeof(section->run));
-    struct run_change *run = map_find(batch->run_map, key);
+    struct run_change **slot = slot_of(batch, section->run), *run = *slot;
+    while (run && run->entry.id != section->run) run = run->next_in_slot;
     if (run) return run;
     run = batch_alloc(batch, sizeof(*run), e);
     if (!run) return NULL;
@@ -181,7 +183,8 @@ static struct run_change *run_of(struct batch *batch, const struct store_section
     batch->run_count++;
     batch->cost++;
     if ((section->first_seq > 1 || batch->again) && !load_run(batch, run, e)) return NULL;
-    map_put(batch->run_map, key, run);
+    run->next_in_slot = *slot;
+    *slot = run;
     return run;
 }
 
@@ -456,18 +459,20 @@ static void forget_written(struct project *project) {
     project->last_written = &project->written;
 }
 
-static void keep_batch(struct batch *batch) {
+/* `settled`: those that are written less often were written too, and have kept what they need. */
+static void keep_batch(struct batch *batch, bool settled) {
     for (size_t i = 0; i < ARRAY_LEN(projections); i++) {
-        if (projections[i]->keep)
-            projections[i]->keep(batch, batch->gathered[i], batch->project->tables[i]);
+        const struct projection *one = projections[i];
+        if (one->keep && !(one->lags && settled))
+            one->keep(batch, batch->gathered[i], batch->project->tables[i]);
     }
 }
 
 void project_keep(struct project *project) {
     project->done = project->reached;
     bool settled = project_usage_kept(project);
-    for (struct batch *batch = project->written; batch && !settled; batch = batch->next)
-        keep_batch(batch);
+    for (struct batch *batch = project->written; batch; batch = batch->next)
+        keep_batch(batch, settled);
     forget_written(project);
 }
 
@@ -483,7 +488,7 @@ bool project_usage_read(struct project *project, size_t count, struct err *e) {
     batch->again = true;
     batch->upto = project->done;
     bool ok = gather(batch, count, e);
-    if (ok) keep_batch(batch);
+    if (ok) keep_batch(batch, false);
     batch_free(batch);
     return ok;
 }

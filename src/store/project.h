@@ -102,4 +102,7 @@ MUST_CHECK bool project_session(struct project *project, struct str workspace, s
                                 struct str name, int64_t *ret_id, uint64_t *ret_newest,
                                 struct err *e);
 
+/* A task may have erased a session: what is remembered of them counts for nothing. */
+void project_forget_sessions(struct project *project);
+
 #endif

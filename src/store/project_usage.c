@@ -113,10 +113,15 @@ static int64_t day_of(const struct run_change *run, const struct event *event) {
     return at_ms >= 0 ? at_ms / DAY_MS : -1 - (-1 - at_ms) / DAY_MS;
 }
 
+static bool is_sum_of(const struct usage_change *usage, const struct event *event,
+                      int64_t day) {
+    return usage->sum.day == day && str_equal(usage->sum.agent, event->agent) &&
+           str_equal(usage->sum.model, event->usage.model);
+}
+
 static struct usage_change *sum_of(struct batch *batch, struct usage_gathered *gathered,
                                    const struct run_change *run, const struct event *event,
-                                   struct err *e) {
-    int64_t day = day_of(run, event);
+                                   int64_t day, struct err *e) {
     buf_clear(&batch->key);
     projection_key_add(&batch->key, run->entry.workspace);
     projection_key_add(&batch->key, event->agent);
@@ -140,8 +145,13 @@ static struct usage_change *sum_of(struct batch *batch, struct usage_gathered *g
 
 static bool sums_take(struct batch *batch, void *gathered, struct run_change *run,
                       const struct event *event, struct err *e) {
-    struct usage_change *usage = sum_of(batch, gathered, run, event, e);
+    int64_t day = day_of(run, event);
+    /* Nearly all calls of a session count in one sum. */
+    struct usage_change *usage = run->usage ? *run->usage : NULL;
+    if (!usage || !is_sum_of(usage, event, day))
+        usage = sum_of(batch, gathered, run, event, day, e);
     if (!usage) return false;
+    if (run->usage) *run->usage = usage;
     usage_sum_add(&usage->sum, &event->usage);
     return true;
 }

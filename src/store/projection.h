@@ -20,19 +20,24 @@
 #include "store/project.h"
 #include "wire/event.h"
 
+struct usage_change;
+
 /* What a batch does to a run. */
 struct run_change {
-    struct run_change *next;
+    struct run_change *next, *next_in_slot;
     struct run_entry entry;
-    struct str user; /* set with `started` */
-    bool started;    /* by an event of this batch */
-    bool begins;     /* by the current event */
-    bool fresh;      /* not in the table yet */
-    bool repeated;   /* once runs are written: it was fresh, but exists already */
+    struct str user;             /* set with `started` */
+    struct usage_change **usage; /* with `started`: the sum of its session's newest call */
+    bool started;                /* by an event of this batch */
+    bool begins;                 /* by the current event */
+    bool fresh;                  /* not in the table yet */
+    bool repeated;               /* once runs are written: it was fresh, but exists already */
 };
 
 /* The Unix time of the event. */
 int64_t run_change_time_ms(const struct run_change *run, const struct event *event);
+
+#define BATCH_RUN_SLOTS 1024 /* a power of two; a batch has some 2,500 runs */
 
 /* What projections share while rows are gathered. */
 struct batch {
@@ -41,7 +46,7 @@ struct batch {
     int64_t from, upto; /* the rows after `from`; up to `upto`, or 0: as many as there are */
     bool again; /* for a table that is filled later than the others, which have these rows */
     struct arena *arena;
-    struct map *run_map;
+    struct run_change *slots[BATCH_RUN_SLOTS]; /* by number */
     struct run_change *runs, **last_run;
     size_t run_count;
     size_t cost;            /* of writing it: 1 for a run, SESSION_COST for a session */

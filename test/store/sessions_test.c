@@ -179,6 +179,22 @@ static void an_erased_session_is_gone_and_its_neighbours_stay(void **state) {
     assert_int_equal(runs_of(f, "doomed").run_count, 1);
 }
 
+/* Each answer fills the tables, so that the session is one that was written last. */
+static void a_session_that_begins_again_has_only_its_new_runs(void **state) {
+    struct fixture *f = *state;
+    fixture_open(f);
+    for (uint64_t run = 1; run <= 9; run += 3) {
+        fixture_write(f, whole_run(run, "doomed", "gone"));
+        assert_int_equal(runs_of(f, "doomed").run_count, 1);
+        fixture_write(f, whole_run(run + 1, "doomed", "gone"));
+        fixture_write(f, whole_run(run + 2, "other", "kept"));
+        assert_int_equal(runs_of(f, "doomed").run_count, 2);
+        assert_int_equal(runs_of(f, "other").run_count, 1 + run / 3);
+        assert_int_equal(erase(f, "doomed"), ERR_NONE);
+        assert_int_equal(runs_of(f, "doomed").failed.code, ERR_NOT_FOUND);
+    }
+}
+
 /* Runs that were committed together are in one row, the newest of the log among them. */
 static void an_erased_run_leaves_the_row_that_it_shared(void **state) {
     struct fixture *f = *state;
@@ -493,6 +509,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(sessions_are_listed_the_newest_first_page_by_page),
         TEST(an_erased_session_is_gone_and_its_neighbours_stay),
+        TEST(a_session_that_begins_again_has_only_its_new_runs),
         TEST(an_erased_run_leaves_the_row_that_it_shared),
         TEST(an_erased_text_is_not_in_the_files_any_more),
         TEST(its_artifacts_go_with_it),
