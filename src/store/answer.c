@@ -200,7 +200,7 @@ static bool place_to_begin(struct answer *answer, const struct run_places *place
 /* Call `each` for every row that may hold needed events of the run, until the answer is cut. */
 static bool walk_run(struct answer *answer, const struct run_entry *entry, row_fn *each,
                      struct gather *gather, struct err *e) {
-    struct run_places *places = mem_alloc(entry->places.len * sizeof(*places));
+    struct run_places *places = mem_alloc(run_entry_places_bytes(entry).len * sizeof(*places));
     size_t count = 0, at = 0;
     struct run_places cursor = run_entry_places(entry);
     while (run_places_next(&cursor)) places[count++] = cursor;

@@ -142,7 +142,7 @@ void audit_begin(struct audit *audit) {
     begin_block(audit);
 }
 
-static int64_t now_of(struct audit *audit) {
+int64_t audit_now(struct audit *audit) {
     if (!audit->now_ms) audit->now_ms = clock_unix_ms();
     return audit->now_ms;
 }
@@ -153,7 +153,7 @@ static bool write_block(struct audit *audit, struct err *e) {
     struct audit_head *next = &audit->next;
     const struct audit_block block = {.first = next->seq + 1,
                                       .count = audit->count,
-                                      .at_ms = now_of(audit),
+                                      .at_ms = audit_now(audit),
                                       .upto = next->upto + audit->records.len,
                                       .previous = str_of(next->hash, AUDIT_HASH_BYTES),
                                       .bytes = buf_str(&audit->records)};
@@ -187,11 +187,16 @@ static bool audit_counted(struct audit *audit, bool fits, struct err *e) {
     return audit->records.len < AUDIT_BLOCK_BYTES || write_block(audit, e);
 }
 
-bool audit_add(struct audit *audit, const struct audit_record *record, struct err *e) {
-    struct audit_record dated = *record;
-    if (!dated.at_ms) dated.at_ms = now_of(audit);
+static bool add_dated(struct audit *audit, const struct audit_record *record, struct err *e) {
     return store_audit_make_room(audit, e) &&
-           audit_counted(audit, audit_record_encode(&dated, &audit->said, &audit->records), e);
+           audit_counted(audit, audit_record_encode(record, &audit->said, &audit->records), e);
+}
+
+bool audit_add(struct audit *audit, const struct audit_record *record, struct err *e) {
+    if (record->at_ms) return add_dated(audit, record, e); /* it is large to copy */
+    struct audit_record dated = *record;
+    dated.at_ms = audit_now(audit);
+    return add_dated(audit, &dated, e);
 }
 
 bool audit_note(struct database *db, const struct audit_record *record, struct err *e) {
@@ -229,7 +234,7 @@ static bool learn_oldest(struct audit *audit, struct err *e) {
  * pruning has not begun yet, and a little more is let be. */
 static bool is_too_old(struct audit *audit, int64_t at_ms, uint64_t slack) {
     uint64_t keep_ms = audit->limits ? atomic_load(&audit->limits->keep_ms) : 0;
-    int64_t age_ms = now_of(audit) - at_ms;
+    int64_t age_ms = audit_now(audit) - at_ms;
     return keep_ms && age_ms > 0 && (uint64_t)age_ms > keep_ms + keep_ms / SLACK * slack;
 }
 

@@ -81,6 +81,7 @@ MUST_CHECK bool audit_reread(struct audit *audit, struct err *e);
 /* Within a transaction: audit_begin(); records; audit_finish() writes what is not written yet.
  * Then audit_kept() after the commit, or audit_undone(). */
 void audit_begin(struct audit *audit);
+int64_t audit_now(struct audit *audit); /* Unix time, the same in a whole transaction */
 MUST_CHECK bool audit_add(struct audit *audit, const struct audit_record *record,
                           struct err *e);
 MUST_CHECK bool audit_finish(struct audit *audit, struct err *e);

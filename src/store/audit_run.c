@@ -125,9 +125,10 @@ static struct audit_run *run_of(struct audit *audit, uint64_t id, struct err *e)
 
 /* --- records ------------------------------------------------------------------------------ */
 
-static struct audit_record record_of(const struct audit_run *run, uint64_t id,
-                                     struct str domain, struct str operation) {
-    struct audit_record record = {.texts = {[AUDIT_DOMAIN] = domain,
+static struct audit_record record_of(struct audit *audit, const struct audit_run *run,
+                                     uint64_t id, struct str domain, struct str operation) {
+    struct audit_record record = {.at_ms = audit_now(audit),
+                                  .texts = {[AUDIT_DOMAIN] = domain,
                                             [AUDIT_OPERATION] = operation,
                                             [AUDIT_WORKSPACE] = run->workspace,
                                             [AUDIT_USER] = run->user,
@@ -145,7 +146,7 @@ static bool add_started(struct audit *audit, uint64_t id, const struct event *ev
                         struct err *e) {
     const struct audit_run *run = audit_runs_put(&audit->runs, id, event->started.workspace,
                                                  event->started.user, event->started.contract);
-    struct audit_record record = record_of(run, id, STR("runtime.run"), STR("start"));
+    struct audit_record record = record_of(audit, run, id, STR("runtime.run"), STR("start"));
     record.texts[AUDIT_CAPABILITY] = event->agent;
     return audit_add(audit, &record, e);
 }
@@ -155,7 +156,7 @@ static bool add_ended(struct audit *audit, uint64_t id, const struct event *even
     struct audit_run *run = run_of(audit, id, e);
     if (!run) return false;
     struct audit_record record =
-        record_of(run, id, STR("runtime.run"), event_kind_name(event->kind));
+        record_of(audit, run, id, STR("runtime.run"), event_kind_name(event->kind));
     enum err_code code = ERR_NONE;
     if (event->kind == EVENT_DONE) record.texts[AUDIT_MODEL] = event->done.model;
     if (event->kind == EVENT_FAILED) {
@@ -177,7 +178,8 @@ static bool add_asked(struct audit *audit, uint64_t id, const struct event *even
     uint8_t digest[AUDIT_HASH_BYTES];
     struct audit_run *run = run_of(audit, id, e);
     if (!run) return false;
-    struct audit_record record = record_of(run, id, STR("runtime.approval"), STR("asked"));
+    struct audit_record record =
+        record_of(audit, run, id, STR("runtime.approval"), STR("asked"));
     const struct str asked[] = {event->approval.question, event->approval.args};
     audit_digest(asked, ARRAY_LEN(asked), digest);
     set_digest(&record, digest);
@@ -213,7 +215,8 @@ static bool add_result(struct audit *audit, uint64_t id, const struct event *eve
     if (!is_answer(audit_questions_find(questions, id), event)) return true;
     struct audit_run *run = run_of(audit, id, e);
     if (!run) return false;
-    struct audit_record record = record_of(run, id, STR("runtime.approval"), STR("decided"));
+    struct audit_record record =
+        record_of(audit, run, id, STR("runtime.approval"), STR("decided"));
     audit_digest(&event->tool_result.result, 1, digest);
     set_digest(&record, digest);
     record.texts[AUDIT_REASON] = decision_of(event->tool_result.result);

@@ -13,16 +13,33 @@ void run_entry_done(struct run_entry *entry) {
     buf_done(&entry->places);
 }
 
-/* Mark the last place as a row that has something of the run besides shared text. */
-static void last_place_is_own(struct buf *places) {
-    size_t at = places->len;
-    while (at && (at == places->len || places->at[at - 1] & 0x80)) at--;
-    if (at < places->len) places->at[at] &= ~1;
+/* Mark the last of some places as a row that has something of the run besides shared text. */
+static void last_place_is_own(char *places, size_t len) {
+    size_t at = len;
+    while (at && (at == len || places[at - 1] & 0x80)) at--;
+    if (at < len) places[at] &= ~1;
+}
+
+static void append_place(struct run_entry *entry, uint64_t place) {
+    char room[VARINT_MAX_BYTES];
+    size_t len = varint_put(room, place);
+    if (entry->places.len == 0 && len <= sizeof(entry->few) - entry->few_len) {
+        memcpy(entry->few + entry->few_len, room, len);
+        entry->few_len += len;
+        return;
+    }
+    buf_append(&entry->places, str_of(entry->few, entry->few_len));
+    buf_append(&entry->places, str_of(room, len));
+    entry->few_len = 0;
 }
 
 void run_entry_add_place(struct run_entry *entry, int64_t row, bool shared) {
     if (row == entry->last_log) {
-        if (!shared) last_place_is_own(&entry->places);
+        if (shared) return;
+        if (entry->few_len)
+            last_place_is_own(entry->few, entry->few_len);
+        else
+            last_place_is_own(entry->places.at, entry->places.len);
         return;
     }
     int64_t before = entry->last_log;
@@ -30,9 +47,7 @@ void run_entry_add_place(struct run_entry *entry, int64_t row, bool shared) {
     entry->last_log = row;
     /* The same condition every time, so that the list never has a gap. */
     if (entry->places.len + VARINT_MAX_BYTES > RUN_PLACES_MAX_BYTES) return;
-    char place[VARINT_MAX_BYTES];
-    uint64_t step = (uint64_t)(row - before);
-    buf_append(&entry->places, str_of(place, varint_put(place, step << 1 | shared)));
+    append_place(entry, (uint64_t)(row - before) << 1 | shared);
 }
 
 bool run_chain_follows(struct run_chain *chain, const struct run_entry *entry) {
@@ -43,7 +58,7 @@ bool run_chain_follows(struct run_chain *chain, const struct run_entry *entry) {
 }
 
 struct run_places run_entry_places(const struct run_entry *entry) {
-    return (struct run_places){.rest = buf_str(&entry->places)};
+    return (struct run_places){.rest = run_entry_places_bytes(entry)};
 }
 
 bool run_places_next(struct run_places *cursor) {
@@ -113,6 +128,7 @@ bool run_find(struct runs *runs, struct run_entry *ret, bool *ret_found, struct 
     ret->first_log = database_number_of(find, 6);
     ret->last_log = database_number_of(find, 7);
     ret->last_seq = (uint64_t)database_number_of(find, 8);
+    ret->few_len = 0;
     buf_clear(&ret->places);
     buf_append(&ret->places, database_bytes(find, 9));
     ret->contract = database_bytes(find, 10);
@@ -145,7 +161,7 @@ static void bind_new(struct prepared *statement, int before, const struct run_en
     database_bind_number(statement, before + 9, entry->first_log);
     database_bind_number(statement, before + 10, entry->last_log);
     database_bind_number(statement, before + 11, (int64_t)entry->last_seq);
-    database_bind(statement, before + 12, buf_str(&entry->places));
+    database_bind(statement, before + 12, run_entry_places_bytes(entry));
 }
 
 /* As bind_new(), in the same order but for the contract, and the id is last. */
@@ -159,7 +175,7 @@ static void bind_changed(struct prepared *statement, const struct run_entry *ent
     database_bind_number(statement, 7, entry->first_log);
     database_bind_number(statement, 8, entry->last_log);
     database_bind_number(statement, 9, (int64_t)entry->last_seq);
-    database_bind(statement, 10, buf_str(&entry->places));
+    database_bind(statement, 10, run_entry_places_bytes(entry));
     database_bind_number(statement, 11, (int64_t)entry->id);
 }
 

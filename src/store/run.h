@@ -20,6 +20,7 @@
 #include "base/buf.h"
 
 #define RUN_PLACES_MAX_BYTES (4 * KIB)
+#define RUN_FEW_PLACES_BYTES 16
 
 struct run_entry {
     uint64_t id;
@@ -31,7 +32,11 @@ struct run_entry {
     int64_t first_log, last_log;
     uint64_t last_seq;
     struct str workspace, contract;
+    /* Read by run_entry_places_bytes(). Those of a short run need no block of their own: while
+     * they fit they are in `few`, and `places` is empty. */
     struct buf places;
+    char few[RUN_FEW_PLACES_BYTES];
+    size_t few_len;
 };
 
 void run_entry_init(struct run_entry *entry, uint64_t id);
@@ -39,6 +44,11 @@ void run_entry_done(struct run_entry *entry);
 
 /* Add a row that has a section of the run. It must not be older than the rows added before. */
 void run_entry_add_place(struct run_entry *entry, int64_t row, bool shared);
+
+/* The list as it is stored; valid until the entry changes. */
+static inline struct str run_entry_places_bytes(const struct run_entry *entry) {
+    return entry->few_len ? str_of(entry->few, entry->few_len) : buf_str(&entry->places);
+}
 
 /* Walk the places: start with *cursor = run_entry_places(). run_places_next() is false at the
  * end. */
