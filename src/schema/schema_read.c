@@ -198,12 +198,18 @@ static const struct keyword keywords[] = {
 };
 /* clang-format on */
 
-static bool schema_read_is_known(struct str name) {
-    if (str_starts(name, STR("x-"))) return true;
-    for (size_t i = 0; i < ARRAY_LEN(keywords); i++) {
-        if (str_equal(str_from(keywords[i].name), name)) return true;
+/* Its index in the table, or ARRAY_LEN(keywords). */
+static size_t keyword_find(struct str name) {
+    size_t i = 0;
+    for (; i < ARRAY_LEN(keywords); i++) {
+        const char *known = keywords[i].name;
+        if (name.len && *known == *name.at && str_equal(str_from(known), name)) break;
     }
-    return false;
+    return i;
+}
+
+static bool schema_read_is_known(struct str name) {
+    return str_starts(name, STR("x-")) || keyword_find(name) < ARRAY_LEN(keywords);
 }
 
 static bool schema_read_refuse_unknown(const struct schema_reader *reader,
@@ -229,12 +235,15 @@ static bool schema_read_refuse_unknown(const struct schema_reader *reader,
 
 static bool read_clauses(struct schema_reader *reader, const struct schema_place *place,
                          const struct datum *from, struct schema_node *node) {
+    const struct datum *values[ARRAY_LEN(keywords) + 1] = {0}; /* the last: of unknown names */
     node->clauses = schema_take(reader, from->count * sizeof(*node->clauses));
+    for (size_t i = 0; i < from->count; i++)
+        values[keyword_find(from->members[i].name)] = &from->members[i].value;
     for (size_t i = 0; i < ARRAY_LEN(keywords); i++) {
         const struct keyword *keyword = &keywords[i];
-        struct str name = str_from(keyword->name);
-        const struct datum *value = datum_find(from, name, NULL);
+        const struct datum *value = values[i];
         if (!value || !keyword->read) continue;
+        struct str name = str_from(keyword->name);
         struct schema_place at = {.up = place, .name = name};
         struct schema_said said = {&at, from, value};
         struct schema_clause clause = {.check = keyword->check, .kinds = keyword->kinds};

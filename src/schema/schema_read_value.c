@@ -17,17 +17,18 @@ static const struct {
 static bool read_type_name(struct schema_reader *reader, const struct schema_said *said,
                            struct schema_clause *clause, bool *number) {
     if (!schema_expect(reader, said, JSON_STRING)) return false;
-    struct nearest nearest;
-    nearest_init(&nearest, said->value->text);
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         struct str name = str_from(types[i].name);
-        nearest_offer(&nearest, name);
         if (!str_equal(name, said->value->text)) continue;
         clause->types |= types[i].kinds;
         if (str_equal(name, STR("number"))) *number = true;
         return true;
     }
     char shown[SCHEMA_SHOWN_BYTES];
+    struct nearest nearest;
+    nearest_init(&nearest, said->value->text);
+    for (size_t i = 0; i < ARRAY_LEN(types); i++)
+        nearest_offer(&nearest, str_from(types[i].name));
     return schema_refuse(reader, said->place, "no type is called '%s'%s",
                          schema_shown(said->value->text, shown), nearest_hint(&nearest));
 }

@@ -143,10 +143,11 @@ bool yaml_fields(const struct yaml *map, const char *what, const struct yaml_fie
 
 /* Whether a scalar is a number, true, false or null in JSON. */
 static bool is_json_word(struct str text) {
-    struct json value;
-    struct err e;
-    if (!json_read_depth(text, 0, &value, &e) || value.raw.len != text.len) return false;
-    return value.kind != JSON_STRING;
+    const char *end = text.at + text.len;
+    bool number = text.len && (*text.at == '-' || (*text.at >= '0' && *text.at <= '9'));
+    if (number) return json_number_end(text.at, end) == end;
+    return str_equal(text, STR("true")) || str_equal(text, STR("false")) ||
+           str_equal(text, STR("null"));
 }
 
 static bool scalar_to_json(const struct yaml *node, struct buf *out, yaml_text_fn *write_text,
