@@ -5,6 +5,8 @@
 //	go http PORTS_FILE        GET /health, and POST /invoke that parses and answers
 //	go chat PORTS_FILE        POST /v1/chat/completions, asked of the model at OPENAI_BASE_URL
 //
+// An ADDRESS after the file is listened on; without one, a free port of the loopback interface.
+//
 // grpc-go has what its documentation offers for speed: a pool of stream workers, large and
 // shared write buffers, windows that a burst fits into, no compression. The events of the
 // unpaced turn are built once for the whole process. Neither server checks a token, keeps a
@@ -20,8 +22,8 @@ import (
 	"syscall"
 )
 
-func listen() (net.Listener, int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func listen(address string) (net.Listener, int, error) {
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -37,8 +39,8 @@ func writePorts(path, name string, port int) error {
 	return os.Rename(path+".new", path)
 }
 
-func run(mode, portsFile string) error {
-	listener, port, err := listen()
+func run(mode, portsFile, address string) error {
+	listener, port, err := listen(address)
 	if err != nil {
 		return err
 	}
@@ -68,11 +70,15 @@ func run(mode, portsFile string) error {
 
 func main() {
 	modes := []string{"chat", "converse", "fanout", "http"}
-	if len(os.Args) != 3 || !slices.Contains(modes, os.Args[1]) {
-		fmt.Fprintln(os.Stderr, "go: chat|converse|fanout|http PORTS_FILE")
+	if len(os.Args) < 3 || len(os.Args) > 4 || !slices.Contains(modes, os.Args[1]) {
+		fmt.Fprintln(os.Stderr, "go: chat|converse|fanout|http PORTS_FILE [ADDRESS]")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2]); err != nil {
+	address := "127.0.0.1:0"
+	if len(os.Args) == 4 {
+		address = os.Args[3]
+	}
+	if err := run(os.Args[1], os.Args[2], address); err != nil {
 		fmt.Fprintln(os.Stderr, "go:", err)
 		os.Exit(1)
 	}
