@@ -2,11 +2,13 @@
 
 #include "base/mem.h"
 #include "client/dial.h"
+#include "client/h2_request.h"
 #include "client/link.h"
 #include "client/request_line.h"
 
 #include <assert.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* Including the two that are added here. */
 #define FIELDS_MAX 128
@@ -23,12 +25,15 @@ struct direct {
     struct url url;                     /* views into address */
     struct str body;                    /* borrowed from the caller */
     bool has_body, once, posts;
+    bool shared;    /* may go over HTTP/2 */
+    bool repeated;  /* once more on a fresh connection; not again */
     bool elsewhere; /* redirected to another server: secrets are not sent */
     uint64_t connect_ms;
     struct timer connect;
     struct dial *dial;
     struct link *link;
-    struct buf location; /* of the current head */
+    struct h2_request *stream; /* in place of a link: over HTTP/2 */
+    struct buf location;       /* of the current head */
     size_t dropped_bytes;
     unsigned redirects;
     bool connected;
@@ -71,12 +76,15 @@ static void direct_finish(struct direct *direct, const struct err *why) {
 static bool direct_leave(struct http_call *call) {
     struct direct *direct = call->direct;
     struct link *link = direct->link;
+    struct h2_request *stream = direct->stream;
     timer_stop(&direct->connect);
     dial_cancel(direct->dial);
     direct->dial = NULL;
     direct->link = NULL;
+    direct->stream = NULL;
     if (direct->state != DIRECT_OVER) direct_move(direct, DIRECT_OVER);
     if (link) link_leave(link);
+    if (stream) h2_request_leave(stream);
     return direct->inside == 0;
 }
 
@@ -123,8 +131,10 @@ static void direct_write_head(const struct direct *direct, struct buf *head) {
     buf_append(head, STR("\r\n"));
 }
 
-static void direct_on_ready(void *ctx) {
-    struct direct *direct = ctx;
+static const struct link_events link_events;
+
+/* Over the link, or as a stream of `h2`. */
+static void direct_send(struct direct *direct, struct h2 *h2) {
     struct buf head;
     timer_stop(&direct->connect);
     direct_move(direct, DIRECT_ASKING);
@@ -132,8 +142,12 @@ static void direct_on_ready(void *ctx) {
     buf_init(&head, HTTP_REQUEST_HEAD_MAX_BYTES);
     direct_write_head(direct, &head);
     if (buf_ok(&head)) {
-        link_send(direct->link, buf_str(&head), direct->body,
-                  str_equal(buf_str(&direct->method), STR("HEAD")));
+        if (h2)
+            direct->stream =
+                h2_request_new(h2, buf_str(&head), direct->body, &link_events, direct);
+        else
+            link_send(direct->link, buf_str(&head), direct->body,
+                      str_equal(buf_str(&direct->method), STR("HEAD")));
         buf_done(&head);
         return;
     }
@@ -141,14 +155,37 @@ static void direct_on_ready(void *ctx) {
     struct link *link = direct->link;
     buf_done(&head);
     direct->link = NULL;
-    link_leave(link);
+    if (link) link_leave(link);
     err_set(&why, ERR_INVALID_ARGUMENT, "the headers of the request are too long");
     direct_finish(direct, &why);
 }
 
+static void direct_on_ready(void *ctx) {
+    direct_send(ctx, NULL);
+}
+
 /* --- a connection ------------------------------------------------------------------------- */
 
-static const struct link_events link_events;
+static const struct link_events sharing_events;
+
+/* The server has chosen HTTP/2. If another call has opened a connection to it meanwhile, this one
+ * is not needed. A request that failed there once gets a connection of its own. */
+static void direct_on_http2(const struct link_rest *rest, void *ctx) {
+    struct direct *direct = ctx;
+    struct http_call *call = direct->call;
+    struct err why;
+    struct h2 *h2 =
+        direct->repeated ? NULL : h2_find_room(call->place, &direct->url, call->reach);
+    direct->link = NULL;
+    if (h2)
+        close(rest->fd);
+    else
+        h2 = h2_adopt(call->place, &direct->url, call->reach, rest, &why);
+    if (h2)
+        direct_send(direct, h2);
+    else
+        direct_finish(direct, &why);
+}
 
 static void direct_on_dialled(int fd, const struct err *why, void *ctx) {
     struct direct *direct = ctx;
@@ -158,7 +195,7 @@ static void direct_on_dialled(int fd, const struct err *why, void *ctx) {
         return;
     }
     direct->link = link_new(direct->call->place, fd, &direct->url, direct->call->reach,
-                            &link_events, direct);
+                            direct->shared ? &sharing_events : &link_events, direct);
 }
 
 static void on_connect_late(void *ctx) {
@@ -187,6 +224,12 @@ static void direct_dial(struct direct *direct) {
 static void direct_ask(struct direct *direct) {
     struct http_call *call = direct->call;
     bool fresh = direct->once || call->reach == HTTP_PUBLIC_ONLY;
+    struct h2 *h2 = NULL;
+    if (direct->shared) h2 = h2_find_room(call->place, &direct->url, call->reach);
+    if (h2) {
+        direct_send(direct, h2);
+        return;
+    }
     if (!fresh)
         direct->link = link_find(call->place, &direct->url, call->reach, &link_events, direct);
     if (direct->link)
@@ -261,6 +304,7 @@ static void direct_follow(struct direct *direct) {
     if (!read_redirect(direct, &why)) {
         direct_finish(direct, &why);
     } else {
+        direct->repeated = false;
         direct_ask(direct);
     }
 }
@@ -323,7 +367,9 @@ static enum http1_go direct_on_body(struct str bytes, void *ctx) {
 static void direct_on_end(const struct err *why, bool lost, void *ctx) {
     struct direct *direct = ctx;
     direct->link = NULL;
-    if (lost && direct->state == DIRECT_ASKING) {
+    direct->stream = NULL;
+    if (lost && direct->state == DIRECT_ASKING && !direct->repeated) {
+        direct->repeated = true;
         direct_dial(direct); /* it was closed while idle, so the request was not read */
     } else if (direct->state == DIRECT_REDIRECTED && !direct->call->failed) {
         direct_follow(direct); /* the body is ignored, even if it broke off */
@@ -336,6 +382,13 @@ static const struct link_events link_events = {.response = {direct_on_line, dire
                                                .on_ready = direct_on_ready,
                                                .on_end = direct_on_end};
 
+static const struct link_events sharing_events = {
+    .response = {direct_on_line, direct_on_body},
+    .on_ready = direct_on_ready,
+    .on_end = direct_on_end,
+    .on_http2 = direct_on_http2,
+};
+
 static void direct_free(struct http_call *call) {
     struct direct *direct = call->direct;
     buf_done(&direct->method);
@@ -347,10 +400,15 @@ static void direct_free(struct http_call *call) {
 
 static void direct_pause(struct http_call *call) {
     if (call->direct->link) link_pause(call->direct->link);
+    if (call->direct->stream) h2_request_pause(call->direct->stream);
 }
 
 static void direct_resume(struct http_call *call) {
-    if (call->direct->link) link_resume(call->direct->link);
+    struct direct *direct = call->direct;
+    if (direct->link)
+        link_resume(direct->link);
+    else if (direct->stream)
+        h2_request_resume(direct->stream);
 }
 
 /* --- the carrier --------------------------------------------------------------------------- */
@@ -401,6 +459,7 @@ bool direct_carry(struct http_call *call, const struct http_request *request, st
     direct->has_body =
         direct->posts || str_equal(request->method, STR("PUT")) || request->body.len;
     direct->once = request->once;
+    direct->shared = request->shared && !request->once && request->reach != HTTP_PUBLIC_ONLY;
     direct->connect_ms = request->connect_ms ? request->connect_ms : HTTP_CONNECT_MS;
     timer_init(&direct->connect, call->place->loop, on_connect_late, direct);
     buf_init(&direct->method, 256);

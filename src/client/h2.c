@@ -26,7 +26,8 @@ struct h2 {
     struct text host;
     uint16_t port;
     bool secure;
-    struct visit visit; /* TLS, once it was started */
+    enum http_reach reach; /* the rule its address was checked by */
+    struct visit visit;    /* TLS, once it was started */
     struct secure_wait wait;
     struct dial *dial;
     uv_poll_t poll;
@@ -38,7 +39,7 @@ struct h2 {
     size_t out_at;
     uint64_t connect_ms, keepalive_ms, answer_ms;
     uint64_t heard_ms; /* when bytes last arrived */
-    uint64_t idle_ms;  /* when its last call ended; 0: it has calls */
+    uint64_t idle_ms;  /* when its last call ended; 0: it has calls, or had none yet */
     bool pinged;       /* only the answer to a ping has arrived since */
 };
 
@@ -201,12 +202,26 @@ static void h2_on_timer(void *ctx) {
 
 /* --- after everything that happens -------------------------------------------------------- */
 
+/* Close the one that has been idle for longest, if there are too many. */
+static void limit_idle(const struct place *place) {
+    struct h2 *oldest = NULL;
+    size_t count = 0;
+    LIST_EACH(&place->shared, link) {
+        struct h2 *h2 = CONTAINER_OF(link, struct h2, link);
+        if (!h2->idle_ms || h2_session_streams(h2->session)) continue;
+        count++;
+        if (!oldest || h2->idle_ms < oldest->idle_ms) oldest = h2;
+    }
+    if (count > PLACE_IDLE_MAX) h2_close(oldest);
+}
+
 static void note_idle(struct h2 *h2) {
     bool idle = h2_session_streams(h2->session) == 0;
     if (idle == (h2->idle_ms != 0)) return;
     h2->idle_ms = idle ? loop_now_ms(h2->place->loop) : 0;
     h2->heard_ms = loop_now_ms(h2->place->loop);
     h2_rearm(h2);
+    if (idle) limit_idle(h2->place);
 }
 
 static void on_settle(void *ctx) {
@@ -332,6 +347,14 @@ static void h2_on_ready(uv_poll_t *poll, int status, int events) {
 
 /* --- its beginning ------------------------------------------------------------------------ */
 
+static void h2_attach(struct h2 *h2, int fd) {
+    int failed = uv_poll_init(loop_uv(h2->place->loop), &h2->poll, fd);
+    assert(failed == 0); /* the descriptor is nonblocking and has no other handle */
+    (void)failed;
+    h2->poll.data = h2;
+    h2->fd = fd;
+}
+
 static void h2_on_dialled(int fd, const struct err *why, void *ctx) {
     struct h2 *h2 = ctx;
     h2->dial = NULL;
@@ -339,11 +362,7 @@ static void h2_on_dialled(int fd, const struct err *why, void *ctx) {
         h2_break(h2, why);
         return;
     }
-    int failed = uv_poll_init(loop_uv(h2->place->loop), &h2->poll, fd);
-    assert(failed == 0); /* the descriptor is nonblocking and has no other handle */
-    (void)failed;
-    h2->poll.data = h2;
-    h2->fd = fd;
+    h2_attach(h2, fd);
     if (!h2->secure) {
         h2_open(h2);
         return;
@@ -360,12 +379,13 @@ static uint64_t or_usual(uint64_t ms, uint64_t usual_ms) {
     return ms ? ms : usual_ms;
 }
 
-static struct h2 *h2_new(struct place *place, const struct h2_server *server) {
+static struct h2 *h2_make(struct place *place, const struct h2_server *server) {
     struct h2 *h2 = MEM_NEW(struct h2);
     h2->place = place;
     h2->host = text_copy(server->host);
     h2->port = server->port;
     h2->secure = server->secure;
+    h2->reach = HTTP_ANYWHERE;
     h2->fd = -1;
     h2->keepalive_ms = or_usual(server->keepalive_ms, H2_KEEPALIVE_MS);
     h2->answer_ms = or_usual(server->keepalive_answer_ms, H2_KEEPALIVE_ANSWER_MS);
@@ -375,16 +395,25 @@ static struct h2 *h2_new(struct place *place, const struct h2_server *server) {
     buf_init(&h2->out, OUT_MAX_BYTES);
     h2->session = h2_session_new(h2_on_output, h2);
     list_append(&place->shared, &h2->link);
+    return h2;
+}
+
+static struct h2 *h2_new(struct place *place, const struct h2_server *server) {
+    struct h2 *h2 = h2_make(place, server);
     timer_start(&h2->timer, or_usual(server->connect_ms, H2_CONNECT_MS));
     h2->dial = dial_new(place, server->host, server->port, HTTP_ANYWHERE, h2_on_dialled, h2);
     return h2;
 }
 
+static bool h2_leads_to(const struct h2 *h2, struct str host, uint16_t port, bool secure) {
+    return h2->port == port && h2->secure == secure &&
+           str_equal_nocase(text_str(h2->host), host);
+}
+
 static struct h2 *h2_find(struct place *place, const struct h2_server *server) {
     LIST_EACH(&place->shared, link) {
         struct h2 *h2 = CONTAINER_OF(link, struct h2, link);
-        bool leads_there = h2->port == server->port && h2->secure == server->secure &&
-                           str_equal_nocase(text_str(h2->host), server->host);
+        bool leads_there = h2_leads_to(h2, server->host, server->port, server->secure);
         if (leads_there && h2->state != H2_DRAINING && !h2_session_drains(h2->session))
             return h2;
     }
@@ -396,5 +425,47 @@ struct h2_stream *h2_start(struct place *place, const struct h2_server *server,
                            void *ctx) {
     struct h2 *h2 = h2_find(place, server);
     if (!h2) h2 = h2_new(place, server);
+    return h2_stream_new(h2->session, head, events, ctx);
+}
+
+/* --- requests that may go elsewhere, too -------------------------------------------------- */
+
+struct h2 *h2_find_room(struct place *place, const struct url *url, enum http_reach reach) {
+    LIST_EACH(&place->shared, link) {
+        struct h2 *h2 = CONTAINER_OF(link, struct h2, link);
+        if (h2->state == H2_OPEN && h2->reach >= reach &&
+            h2_leads_to(h2, url->host, url->port, url->secure) &&
+            h2_session_has_room(h2->session))
+            return h2;
+    }
+    return NULL;
+}
+
+static void h2_on_ticket(struct ssl_session_st *ticket, void *ctx) {
+    struct h2 *h2 = ctx;
+    struct place *place = h2->place;
+    tickets_put(&place->secure.tickets, text_str(h2->host), h2->port, ticket,
+                loop_now_ms(place->loop));
+}
+
+struct h2 *h2_adopt(struct place *place, const struct url *url, enum http_reach reach,
+                    const struct link_rest *rest, struct err *e) {
+    const struct h2_server server = {.host = url->host, .port = url->port, .secure = true};
+    struct h2 *h2 = h2_make(place, &server);
+    h2->reach = reach;
+    h2_attach(h2, rest->fd);
+    visit_move(&h2->visit, rest->visit, h2_on_ticket, h2);
+    buf_append(&h2->out, rest->unsent);
+    h2_move(h2, H2_OPEN);
+    h2->heard_ms = loop_now_ms(place->loop);
+    h2_rearm(h2);
+    loop_defer(place->loop, &h2->settle);
+    if (!rest->received.len || h2_session_feed(h2->session, rest->received, e)) return h2;
+    h2_break(h2, e);
+    return NULL;
+}
+
+struct h2_stream *h2_start_on(struct h2 *h2, const struct h2_head *head,
+                              const struct h2_events *events, void *ctx) {
     return h2_stream_new(h2->session, head, events, ctx);
 }

@@ -2,7 +2,8 @@
  *
  * HTTP/2 with prior knowledge (h2c), or over TLS, if the server chooses it (ALPN). A loop has
  * one connection to a server, which all its calls share. When the server takes no more calls on
- * it (GOAWAY), its calls are finished, and the next call dials again.
+ * it (GOAWAY), its calls are finished, and the next call dials again. Requests of http.h that share
+ * open further connections instead of waiting for room; PLACE_IDLE_MAX are kept without a call.
  *
  *     dialling ─▶ securing ─▶ open ─▶ draining ─▶ closed
  *
@@ -20,6 +21,7 @@
 
 #include "base/states.h"
 #include "client/h2_session.h"
+#include "client/link.h"
 #include "client/place.h"
 
 #define H2_CONNECT_MS 10000
@@ -51,6 +53,24 @@ struct h2_server {
 struct h2_stream *h2_start(struct place *place, const struct h2_server *server,
                            const struct h2_head *head, const struct h2_events *events,
                            void *ctx);
+
+/* --- for requests that may go elsewhere, too ---------------------------------------------- */
+
+struct h2;
+
+/* A connection to that server, checked by this rule or a stricter one, on which a call is sent at
+ * once; NULL: there is none. */
+struct h2 *h2_find_room(struct place *place, const struct url *url, enum http_reach reach);
+
+/* Go on with a connection whose server has chosen HTTP/2. NULL: it is closed.
+ * errors  ERR_UNAVAILABLE what the server has sent so far is not HTTP/2 */
+MUST_CHECK struct h2 *h2_adopt(struct place *place, const struct url *url,
+                               enum http_reach reach, const struct link_rest *rest,
+                               struct err *e);
+
+/* Begin a call on this connection; as h2_start(). */
+struct h2_stream *h2_start_on(struct h2 *h2, const struct h2_head *head,
+                              const struct h2_events *events, void *ctx);
 
 /* Close the connections of a loop. No call may be left on them. */
 void h2_close_all(struct place *place);

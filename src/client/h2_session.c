@@ -7,7 +7,6 @@
 #include <nghttp2/nghttp2.h>
 #include <stdlib.h>
 
-#define FIELDS_MAX 64
 #define FIELD_EXTRA_BYTES 32 /* RFC 9113 6.5.2 */
 
 /* Only one ping is sent at a time, so its content does not matter. */
@@ -23,6 +22,7 @@ struct h2_session {
     bool not_http2; /* the server does not speak HTTP/2 */
     uint32_t fault; /* why we end the connection; 0: we do not */
     size_t section_bytes;
+    uint64_t feeds; /* how often bytes came */
 };
 
 struct h2_stream {
@@ -46,6 +46,7 @@ struct h2_stream {
     struct h2_end end; /* its `why` is &err, or NULL */
     struct err err;
     unsigned inside; /* callbacks on the stack */
+    uint64_t feeds;  /* the session's when it began */
 };
 
 /* --- states ------------------------------------------------------------------------------- */
@@ -423,10 +424,10 @@ static nghttp2_nv nv_of(struct str name, struct str value) {
 struct h2_stream *h2_stream_new(struct h2_session *session, const struct h2_head *head,
                                 const struct h2_events *events, void *ctx) {
     struct h2_stream *stream = MEM_NEW(struct h2_stream);
-    nghttp2_nv nv[FIELDS_MAX + 4];
+    nghttp2_nv nv[H2_SESSION_FIELDS_MAX + 4];
     size_t count = 0;
     nghttp2_data_provider body = {{.ptr = NULL}, h2_session_on_read};
-    assert(head->field_count <= FIELDS_MAX);
+    assert(head->field_count <= H2_SESSION_FIELDS_MAX);
     nv[count++] = nv_of(STR(":method"), head->method);
     nv[count++] = nv_of(STR(":scheme"), head->scheme);
     nv[count++] = nv_of(STR(":authority"), head->authority);
@@ -435,6 +436,7 @@ struct h2_stream *h2_stream_new(struct h2_session *session, const struct h2_head
         nv[count++] = nv_of(head->fields[i].name, head->fields[i].value);
 
     stream->session = session;
+    stream->feeds = session->feeds;
     stream->events = events;
     stream->ctx = ctx;
     stream->finished = head->no_body;
@@ -523,6 +525,7 @@ static bool refuse_server(const struct h2_session *session, const char *detail, 
 }
 
 bool h2_session_feed(struct h2_session *session, struct str bytes, struct err *e) {
+    session->feeds++;
     ssize_t used =
         nghttp2_session_mem_recv(session->inner, (const uint8_t *)bytes.at, bytes.len);
     if (used < 0) return refuse_server(session, nghttp2_strerror((int)used), e);
@@ -542,6 +545,7 @@ void h2_session_break(struct h2_session *session, const struct err *why) {
         struct h2_stream *stream = CONTAINER_OF(session->streams.next, struct h2_stream, link);
         /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left the list */
         bool never_seen = stream->state == H2_STREAM_WAITING;
+        stream->end.unanswered = stream->id > 1 && stream->feeds == session->feeds;
         leave_session(stream);
         end_stream(stream, why, never_seen);
         (void)give_end(stream);
@@ -563,6 +567,12 @@ const char *h2_session_farewell(const struct h2_session *session) {
 bool h2_session_over(const struct h2_session *session) {
     return !nghttp2_session_want_read(session->inner) &&
            !nghttp2_session_want_write(session->inner);
+}
+
+bool h2_session_has_room(const struct h2_session *session) {
+    return !h2_session_drains(session) &&
+           session->stream_count < nghttp2_session_get_remote_settings(
+                                       session->inner, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 }
 
 size_t h2_session_streams(const struct h2_session *session) {

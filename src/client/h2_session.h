@@ -33,6 +33,9 @@
 /* Limit for the fields of one head, or of the trailers; each field counts 32 bytes extra. */
 #define H2_HEAD_MAX_BYTES (64 * KIB)
 
+/* Limit for the number of fields of a request. */
+#define H2_SESSION_FIELDS_MAX 130
+
 /* Limit for the unsent part of a request. */
 #define H2_UNSENT_MAX_BYTES (64 * MIB)
 
@@ -57,6 +60,8 @@ struct h2_end {
     /* The server has provably done nothing: the request was not sent, the server refused the
      * stream, or its GOAWAY excludes it. The request may be repeated. */
     bool never_seen;
+    /* The connection had carried an earlier call, and was lost without a byte since this one. */
+    bool unanswered;
 };
 
 /* The stream may be paused, written to and cancelled inside each of them. None runs before
@@ -97,6 +102,8 @@ const char *h2_session_farewell(const struct h2_session *session);
 /* There is nothing left to read or to write. */
 bool h2_session_over(const struct h2_session *session);
 size_t h2_session_streams(const struct h2_session *session);
+/* A further call would be sent at once. */
+bool h2_session_has_room(const struct h2_session *session);
 
 void h2_session_ping(struct h2_session *session);
 bool h2_session_ping_waits(const struct h2_session *session); /* for its answer */

@@ -434,12 +434,38 @@ static void link_take_plain(struct link *link, struct str plain) {
     }
 }
 
+static bool has_chosen_http2(const struct link *link) {
+    return link->to->on_http2 && visit_protocol(&link->visit) == VISIT_HTTP_2;
+}
+
+/* The connection goes on without the link. */
+static void link_hand_over(struct link *link, struct str received) {
+    const struct link_events *to = link->to;
+    const struct link_rest rest = {.fd = link->fd,
+                                   .visit = &link->visit,
+                                   .unsent = str_skip(buf_str(&link->out), link->out_at),
+                                   .received = received};
+    link_move(link, LINK_CLOSED);
+    task_cancel(&link->task);
+    uv_close((uv_handle_t *)&link->poll, link_on_closed);
+    link->fd = -1;
+    link->to = NULL;
+    to->on_http2(&rest, link->ctx);
+}
+
 /* Our last handshake bytes and the request are sent together. */
 static void link_receive(struct link *link, struct str sealed) {
     struct buf *plain = &link->place->secure.plain;
     buf_clear(plain);
     link->verdict = records_receive(link->visit.records, sealed, plain, &link->out);
-    if (link->state == LINK_SECURING && records_are_open(link->visit.records)) link_open(link);
+    if (link->state == LINK_SECURING && records_are_open(link->visit.records)) {
+        if (!has_chosen_http2(link)) {
+            link_open(link);
+        } else if (link->verdict == RECORDS_FINE) {
+            link_hand_over(link, buf_str(plain));
+            return;
+        }
+    }
     if (link->state == LINK_CLOSED) return;
     if (link->out.len) send_some(link);
     link_take_plain(link, buf_str(plain));
@@ -456,6 +482,7 @@ static void link_on_ticket(struct ssl_session_st *ticket, void *ctx) {
 static void link_secure(struct link *link, struct trust *trust) {
     struct place *place = link->place;
     struct visit_options options = {.host = text_str(link->host), .protocols = VISIT_HTTP_1};
+    if (link->to->on_http2) options.protocols |= VISIT_HTTP_2;
     if (link->reach != HTTP_PUBLIC_ONLY) {
         options.ticket = tickets_take(&place->secure.tickets, text_str(link->host), link->port,
                                       loop_now_ms(place->loop));

@@ -21,11 +21,21 @@
 #include "client/http1_response.h"
 #include "client/place.h"
 #include "client/url.h"
+#include "tls/visit.h"
 
 #include "base/err.h"
 #include "base/text.h"
 
 struct link;
+
+/* What a link leaves behind when the server has chosen HTTP/2. The receiver closes `fd`, and takes
+ * the visit with visit_move(). The bytes are borrowed. */
+struct link_rest {
+    int fd;
+    struct visit *visit;
+    struct str unsent;   /* of the handshake */
+    struct str received; /* decrypted */
+};
 
 enum link_state { LINK_SECURING, LINK_BUSY, LINK_IDLE, LINK_CLOSED, LINK_STATE_COUNT };
 
@@ -42,6 +52,9 @@ struct link_events {
     /* Not NULL: the bytes are no HTTP and go here. on_end comes with a `why`. */
     void (*on_raw)(struct str bytes, void *ctx);
     void (*on_sent)(void *ctx); /* all that was written is sent; may be NULL */
+    /* Not NULL: HTTP/2 is offered over TLS, too, and this comes in place of on_ready if the server
+     * chooses it. The link is no longer the call's. */
+    void (*on_http2)(const struct link_rest *rest, void *ctx);
 };
 
 /* Take an idle link to that server, whose address was checked by this rule or a stricter one;

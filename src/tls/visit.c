@@ -98,6 +98,14 @@ void visit_done(struct visit *visit) {
     text_done(&visit->problem);
 }
 
+void visit_move(struct visit *to, struct visit *from, visit_ticket_fn *on_ticket, void *ctx) {
+    *to = *from;
+    to->on_ticket = on_ticket;
+    to->ctx = ctx;
+    *from = (struct visit){0};
+    tls()->SSL_set_ex_data(records_state(to->records), OURS, to);
+}
+
 bool visit_was_resumed(const struct visit *visit) {
     return tls()->SSL_session_reused(records_state(visit->records)) == 1;
 }

@@ -47,6 +47,9 @@ void visit_init(struct visit *visit, const struct trust *trust,
                 const struct visit_options *options);
 void visit_done(struct visit *visit); /* also of a zeroed one */
 
+/* Continue the connection in another place. `from` is as zeroed; tickets go to `ctx`. */
+void visit_move(struct visit *to, struct visit *from, visit_ticket_fn *on_ticket, void *ctx);
+
 /* The server's choice, once the handshake is over. Without a choice it is HTTP/1.1. */
 unsigned visit_protocol(const struct visit *visit);
 

@@ -1,4 +1,5 @@
-/* Calls over TLS to our own server. The server prefers HTTP/2; the client does not offer it. */
+/* Calls over TLS to our own server. The server prefers HTTP/2; the client offers it where a request
+ * may share a connection. */
 #include "client/http.h"
 
 #include "client/peer.h"
@@ -117,6 +118,25 @@ static void calls_that_follow_each_other_share_a_connection(void **state) {
         ask_done(&ask);
     }
     assert_int_equal(server_counts(scene.server).accepted, 1);
+    shut_scene(&scene);
+}
+
+static void http_2_is_spoken_where_a_request_may_share(void **state) {
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, "known");
+    for (int i = 0; i < 4; i++) {
+        struct ask ask = {0};
+        struct http_request request = request_of(&scene, "/");
+        request.shared = true;
+        request.once = i >= 2;
+        ask_start(&ask, &scene.asker, &request);
+        loop_run(scene.asker.loop);
+        assert_str(buf_str(&ask.heard),
+                   i < 2 ? "200 text/plain;two;whole" : "200 text/plain;one;whole");
+        ask_done(&ask);
+    }
+    assert_int_equal(server_counts(scene.server).accepted, 3);
     shut_scene(&scene);
 }
 
@@ -239,6 +259,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_certificate_of_an_unknown_authority_is_refused),
         cmocka_unit_test(calls_that_follow_each_other_share_a_connection),
+        cmocka_unit_test(http_2_is_spoken_where_a_request_may_share),
         cmocka_unit_test(a_cancelled_stream_ends_at_the_server),
         cmocka_unit_test(https_never_follows_to_http),
         cmocka_unit_test(nor_when_a_redirect_led_to_https),
