@@ -4,6 +4,7 @@
  *   driver paced  --port P --pid PID --key K --connections 1 --streams 1000 --chunks 1500
  *   driver memory --port P --pid PID --key K --connections 1 --streams 1000 --chunks 200
  *   driver tokens --port P --pid PID --path /stream --streams 500 --chunks 800 --seconds 5
+ *   driver tokens ... --http2 4        the turns share four HTTP/2 connections
  *   driver start  --probe health|settings --runs 20 -- program args... {port}
  *   driver disk   --folder F
  *
@@ -25,6 +26,7 @@ struct settings {
     struct load_options load;
     enum launch_probe probe;
     unsigned runs, limit_seconds;
+    unsigned http2; /* connections of `tokens`; 0: HTTP/1.1 */
     unsigned core, server_core;
     const char *folder, *path;
     char **command;
@@ -48,6 +50,7 @@ static bool do_tokens(const struct settings *settings, struct err *e) {
                                                    .server = load->server,
                                                    .path = settings->path,
                                                    .turns = load->fleet.streams,
+                                                   .connections = settings->http2,
                                                    .tokens = load->chunks,
                                                    .seconds = load->seconds},
                           e);
@@ -71,21 +74,14 @@ static const struct mode {
 };
 
 static const struct option options[] = {
-    {"port", required_argument, NULL, 'p'},
-    {"pid", required_argument, NULL, 'i'},
-    {"key", required_argument, NULL, 'k'},
-    {"connections", required_argument, NULL, 'c'},
-    {"streams", required_argument, NULL, 's'},
-    {"seconds", required_argument, NULL, 't'},
-    {"chunks", required_argument, NULL, 'n'},
-    {"probe", required_argument, NULL, 'b'},
-    {"runs", required_argument, NULL, 'r'},
-    {"folder", required_argument, NULL, 'f'},
-    {"core", required_argument, NULL, 'o'},
-    {"server-core", required_argument, NULL, 'v'},
-    {"limit", required_argument, NULL, 'l'},
-    {"path", required_argument, NULL, 'a'},
-    {0},
+    {"port", required_argument, NULL, 'p'},    {"pid", required_argument, NULL, 'i'},
+    {"key", required_argument, NULL, 'k'},     {"connections", required_argument, NULL, 'c'},
+    {"streams", required_argument, NULL, 's'}, {"seconds", required_argument, NULL, 't'},
+    {"chunks", required_argument, NULL, 'n'},  {"probe", required_argument, NULL, 'b'},
+    {"runs", required_argument, NULL, 'r'},    {"folder", required_argument, NULL, 'f'},
+    {"core", required_argument, NULL, 'o'},    {"server-core", required_argument, NULL, 'v'},
+    {"limit", required_argument, NULL, 'l'},   {"path", required_argument, NULL, 'a'},
+    {"http2", required_argument, NULL, 'h'},   {0},
 };
 
 NORETURN static void complain(const char *what) {
@@ -115,6 +111,7 @@ static void settings_read(int argc, char **argv, struct settings *ret) {
             break;
         case 'r': ret->runs = number(optarg); break;
         case 'f': ret->folder = optarg; break;
+        case 'h': ret->http2 = number(optarg); break;
         case 'a': ret->path = optarg; break;
         case 'o': ret->core = number(optarg); break;
         case 'v': ret->server_core = number(optarg); break;

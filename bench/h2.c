@@ -170,6 +170,26 @@ static struct h2_stream *stream_new(struct h2 *h2) {
 
 #define FIELDS_MAX 24
 
+static struct h2_stream *put_head(struct h2 *h2, const nghttp2_nv *headers, size_t count) {
+    struct h2_stream *stream = stream_new(h2);
+    uint8_t block[1024];
+    ssize_t len = nghttp2_hd_deflate_hd(h2->deflater, block, sizeof(block), headers, count);
+    assert(len > 0);
+    put_frame(h2, FRAME_HEADERS, FLAG_END_HEADERS, stream->id, str_of(block, (size_t)len));
+    return stream;
+}
+
+struct h2_stream *h2_post(struct h2 *h2, struct str path) {
+    const nghttp2_nv headers[] = {
+        header(STR(":method"), STR("POST"), NGHTTP2_NV_FLAG_NONE),
+        header(STR(":scheme"), STR("http"), NGHTTP2_NV_FLAG_NONE),
+        header(STR(":path"), path, NGHTTP2_NV_FLAG_NONE),
+        header(STR(":authority"), h2->authority, NGHTTP2_NV_FLAG_NONE),
+        header(STR("content-type"), STR("application/json"), NGHTTP2_NV_FLAG_NONE),
+    };
+    return put_head(h2, headers, ARRAY_LEN(headers));
+}
+
 struct h2_stream *h2_open(struct h2 *h2, struct str path, struct str authorization) {
     size_t count = 7;
     nghttp2_nv headers[FIELDS_MAX] = {
@@ -188,12 +208,7 @@ struct h2_stream *h2_open(struct h2 *h2, struct str path, struct str authorizati
     for (size_t i = 0; i < h2->field_count; i++)
         headers[count++] =
             header(h2->fields[i].name, h2->fields[i].value, NGHTTP2_NV_FLAG_NONE);
-    struct h2_stream *stream = stream_new(h2);
-    uint8_t block[1024];
-    ssize_t len = nghttp2_hd_deflate_hd(h2->deflater, block, sizeof(block), headers, count);
-    assert(len > 0);
-    put_frame(h2, FRAME_HEADERS, FLAG_END_HEADERS, stream->id, str_of(block, (size_t)len));
-    return stream;
+    return put_head(h2, headers, count);
 }
 
 /* As much of what waits as the two windows allow. */
@@ -220,6 +235,12 @@ static void pump_all(struct h2 *h2) {
     h2->blocked = false;
     for (size_t i = 0; i < h2->stream_count; i++)
         if (h2->streams[i]->waiting.len) pump(h2, h2->streams[i]);
+}
+
+void h2_send_bytes(struct h2 *h2, struct h2_stream *stream, struct str bytes) {
+    buf_append(&stream->waiting, bytes);
+    assert(buf_ok(&stream->waiting));
+    pump(h2, stream);
 }
 
 void h2_send(struct h2 *h2, struct h2_stream *stream, struct str message) {
@@ -269,6 +290,7 @@ static bool unpad(struct frame *frame, struct err *e) {
 /* Whole messages straight from the frame; what is cut goes through stream->part. */
 static bool take_messages(struct h2 *h2, struct h2_stream *stream, struct str bytes,
                           struct err *e) {
+    if (h2->on_bytes) return !bytes.len || h2->on_bytes(stream, bytes, e);
     bool joined = stream->part.len > 0;
     if (joined) {
         if (!buf_append(&stream->part, bytes))

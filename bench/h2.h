@@ -61,6 +61,8 @@ struct h2 {
     /* False ends the connection with *e. */
     bool (*on_message)(struct h2_stream *stream, struct str message, struct err *e);
     bool (*on_end)(struct h2_stream *stream, struct err *e);
+    /* Not NULL: answers are no gRPC, and each piece of a body comes here. */
+    bool (*on_bytes)(struct h2_stream *stream, struct str bytes, struct err *e);
 };
 
 /* Connect to 127.0.0.1:port (blocking), then send preface, SETTINGS and a large window. The
@@ -71,6 +73,10 @@ void h2_done(struct h2 *h2);
 /* Open a gRPC stream; its HEADERS are queued. Owned by the connection. An empty authorization
  * is left out. */
 struct h2_stream *h2_open(struct h2 *h2, struct str path, struct str authorization);
+
+/* The same for a POST of JSON; h2_send_bytes() is its body. */
+struct h2_stream *h2_post(struct h2 *h2, struct str path);
+void h2_send_bytes(struct h2 *h2, struct h2_stream *stream, struct str bytes);
 
 /* Queue one message, its gRPC prefix in front. */
 void h2_send(struct h2 *h2, struct h2_stream *stream, struct str message);

@@ -14,6 +14,11 @@
 # BENCH_WAYS="weir weir_tls nginx_tls" asks the mock over TLS, too: haproxy stands before it on core 1.
 # With BENCH_BEFORE, another weir, the way before_tls measures that one.
 #
+# BENCH_WAYS="forwarder weir weir_h2" speaks HTTP/2 at both ends in weir_h2: the reader has four
+# connections for all turns, and haproxy on core 1 gives weir HTTP/2 over TLS, with room for all of
+# them on one connection. The forwarder of the same run has a socket a turn at both ends.
+# before_h2 is the same with BENCH_BEFORE.
+#
 # BENCH_WAYS="weir litellm" BENCH_SESSIONS=20 puts LiteLLM's proxy beside it: a gateway that reads
 # what it passes on, as weir does (bench/peers/litellm/build.sh installs it). It takes some 2,000
 # tokens a second, which is why it is not among the ways of every run.
@@ -30,7 +35,7 @@ if [ "${1:-}" = --short ]; then ROUNDS=1 SECONDS_EACH=1 SESSIONS=20; fi
 TOKENS=$(((SECONDS_EACH + 3) * 100)) # the measured part lies well inside of each turn
 WAYS=${BENCH_WAYS:-"direct forwarder haproxy nginx weir"}
 RESULTS=$OUT/model.jsonl
-SEALER='' SEALED_PORT=''
+SEALER='' SEALED_PORT='' SHARED_PORT=''
 : >"$RESULTS"
 
 compile() {
@@ -77,9 +82,10 @@ start_forwarder() {
     PORT=$(port_in "$OUT/forwarder.json" http)
 }
 
-# The mock over TLS, for the ways that end in _tls. Its certificate is its own authority.
+# The mock over TLS, for the ways that end in _tls and _h2. Its certificate is its own authority.
 start_sealer() {
     SEALED_PORT=$(free_port)
+    SHARED_PORT=$(free_port)
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=mock \
         -addext subjectAltName=DNS:localhost -keyout "$OUT/mock.key" -out "$OUT/mock.pem" 2>/dev/null
     cat "$OUT/mock.key" "$OUT/mock.pem" >"$OUT/mock.both"
@@ -87,6 +93,7 @@ start_sealer() {
 global
     nbthread 1
     maxconn 4000
+    tune.h2.max-concurrent-streams 1000
 defaults
     mode http
     option http-no-delay
@@ -95,6 +102,7 @@ defaults
     timeout server 60s
 frontend in
     bind 127.0.0.1:$SEALED_PORT ssl crt $OUT/mock.both
+    bind 127.0.0.1:$SHARED_PORT ssl crt $OUT/mock.both alpn h2
     default_backend mock
 backend mock
     server mock 127.0.0.1:$MOCK_PORT
@@ -145,6 +153,8 @@ END
 
 start_nginx_tls() { start_nginx "https://127.0.0.1:$SEALED_PORT"; }
 start_weir_tls() { start_weir "$WEIR" "https://localhost:$SEALED_PORT"; }
+start_weir_h2() { start_weir "$WEIR" "https://localhost:$SHARED_PORT"; }
+start_before_h2() { start_weir "$BENCH_BEFORE" "https://localhost:$SHARED_PORT"; }
 start_before_tls() { start_weir "$BENCH_BEFORE" "https://localhost:$SEALED_PORT"; }
 
 start_weir() { # program, address of the model
@@ -165,6 +175,10 @@ measure() { # way, round
     PID='' PORT=$MOCK_PORT
     case $way in
     weir | weir_tls | before_tls) "start_$way" && path=/stream ;;
+    weir_h2 | before_h2)
+        "start_$way" && path=/stream
+        arguments+=(--http2 4)
+        ;;
     direct) ;;
     *) "start_$way" ;;
     esac
@@ -184,7 +198,7 @@ for way in haproxy nginx; do
     command -v $way >/dev/null || { say "no $way here: it is left out"; WAYS=${WAYS/$way/}; }
 done
 start_mock "$TOKENS"
-case $WAYS in *_tls*) start_sealer ;; esac
+case $WAYS in *_tls* | *_h2*) start_sealer ;; esac
 for round in $(seq "$ROUNDS"); do
     say "round $round of $ROUNDS: $SESSIONS models talking, $WAYS"
     for way in $WAYS; do measure "$way" "$round"; done

@@ -1,5 +1,6 @@
 #include "tokens.h"
 
+#include "h2.h"
 #include "proc.h"
 #include "samples.h"
 
@@ -29,7 +30,8 @@
 #define RAMP_US 300u /* between two requests: nobody's queue of new connections overflows */
 
 struct asked {
-    int fd;
+    struct tokens *all;
+    int fd; /* -1: a stream of a shared connection */
     unsigned tokens;
     bool headed, done;
     size_t held; /* bytes of an unfinished stamp, or of the head */
@@ -41,6 +43,7 @@ struct tokens {
     int epoll;
     struct asked *asked;
     size_t count, done;
+    struct h2 *shared; /* options->connections of them */
     bool measuring;
     uint64_t seen, heard_us;
     struct samples delay_us;
@@ -140,14 +143,19 @@ static bool read_asked(struct tokens *tokens, struct asked *asked, struct err *e
                    asked->tokens);
 }
 
+/* Its length. */
+static int write_body(char *body, size_t room, size_t index) {
+    return snprintf(body, room,
+                    "{\"input\":\"go\",\"session_id\":\"turn-%zu-%" PRId64 "\","
+                    "\"model\":\"mock-1\",\"stream\":true,\"messages\":[{\"role\":\"user\","
+                    "\"content\":\"hello\"}]}",
+                    index, clock_unix_ms());
+}
+
 static bool send_request(const struct tokens_options *options, size_t index, int fd,
                          struct err *e) {
     char body[256], request[512];
-    int len = snprintf(body, sizeof(body),
-                       "{\"input\":\"go\",\"session_id\":\"turn-%zu-%" PRId64 "\","
-                       "\"model\":\"mock-1\",\"stream\":true,\"messages\":[{\"role\":\"user\","
-                       "\"content\":\"hello\"}]}",
-                       index, clock_unix_ms());
+    int len = write_body(body, sizeof(body), index);
     len = snprintf(request, sizeof(request),
                    "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
                    "Content-Length: %d\r\n\r\n%s",
@@ -156,7 +164,76 @@ static bool send_request(const struct tokens_options *options, size_t index, int
            err_set(e, ERR_UNAVAILABLE, "send: %s", strerror(errno));
 }
 
+/* ---- shared connections ---- */
+
+static bool on_stream_bytes(struct h2_stream *stream, struct str bytes, struct err *e) {
+    struct asked *asked = stream->user;
+    struct tokens *tokens = asked->all;
+    if (stream->http_status != 200)
+        return err_set(e, ERR_UNAVAILABLE, "the answer is %d", stream->http_status);
+    for (uint64_t now_us = clock_mono_us(); bytes.len;) {
+        struct str part = str_head(bytes, READ_BYTES);
+        bytes = str_skip(bytes, part.len);
+        memcpy(tokens->room, asked->hold, asked->held);
+        memcpy(tokens->room + asked->held, part.at, part.len);
+        struct str whole = str_of(tokens->room, asked->held + part.len);
+        if (!take_stamps(tokens, asked, whole, now_us, e)) return false;
+    }
+    return true;
+}
+
+static bool on_stream_end(struct h2_stream *stream, struct err *e) {
+    struct asked *asked = stream->user;
+    if (asked->tokens != asked->all->options->tokens)
+        return err_set(e, ERR_DATA_LOSS, "a turn ended after %u tokens", asked->tokens);
+    asked->done = true;
+    asked->all->done++;
+    return true;
+}
+
+static bool flush(struct h2 *h2, struct err *e) {
+    bool left;
+    if (!h2_flush(h2, &left, e)) return false;
+    return !left || err_set(e, ERR_UNAVAILABLE, "the server does not read");
+}
+
+static bool read_shared(struct h2 *h2, struct err *e) {
+    return h2_read(h2, e) && flush(h2, e);
+}
+
+static bool connect_shared(struct tokens *tokens, struct err *e) {
+    size_t count = tokens->options->connections;
+    tokens->shared = count ? mem_zero(count, sizeof(struct h2)) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        struct h2 *h2 = &tokens->shared[i];
+        struct epoll_event want = {.events = EPOLLIN, .data.ptr = h2};
+        if (!h2_connect(h2, tokens->options->port, e)) return false;
+        h2->on_bytes = on_stream_bytes;
+        h2->on_end = on_stream_end;
+        if (epoll_ctl(tokens->epoll, EPOLL_CTL_ADD, h2->fd, &want) < 0)
+            return err_set(e, ERR_INTERNAL, "epoll_ctl: %s", strerror(errno));
+        if (!flush(h2, e)) return false;
+    }
+    return true;
+}
+
+static bool ask_shared(struct tokens *tokens, struct err *e) {
+    struct h2 *h2 = &tokens->shared[tokens->count % tokens->options->connections];
+    struct asked *asked = &tokens->asked[tokens->count];
+    char body[256];
+    int len = write_body(body, sizeof(body), tokens->count++);
+    struct h2_stream *stream = h2_post(h2, str_from(tokens->options->path));
+    *asked = (struct asked){.all = tokens, .fd = -1};
+    stream->user = asked;
+    h2_send_bytes(h2, stream, str_of(body, (size_t)len));
+    h2_half_close(h2, stream);
+    return flush(h2, e);
+}
+
+/* ---- all ---- */
+
 static bool ask(struct tokens *tokens, struct err *e) {
+    if (tokens->shared) return ask_shared(tokens, e);
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)tokens->options->port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -183,7 +260,9 @@ static bool poll_until(struct tokens *tokens, uint64_t until_us, struct err *e) 
             return err_set(e, ERR_INTERNAL, "epoll_pwait2: %s", strerror(errno));
         if (count > 0) tokens->heard_us = clock_mono_us();
         for (int i = 0; i < count; i++)
-            if (!read_asked(tokens, ready[i].data.ptr, e)) return false;
+            if (!(tokens->shared ? read_shared(ready[i].data.ptr, e)
+                                 : read_asked(tokens, ready[i].data.ptr, e)))
+                return false;
         if (tokens->count && clock_mono_us() - tokens->heard_us > SILENCE_US)
             return err_set(e, ERR_UNAVAILABLE, "nothing came for 10 s");
     }
@@ -238,7 +317,7 @@ static void print_measured(struct tokens *tokens, const struct reading *idle,
 static bool measure(struct tokens *tokens, struct err *e) {
     const struct tokens_options *options = tokens->options;
     struct reading idle, from, to;
-    if (!reading_take(tokens, &idle, e)) return false;
+    if (!reading_take(tokens, &idle, e) || !connect_shared(tokens, e)) return false;
     tokens->heard_us = clock_mono_us();
     while (tokens->count < options->turns)
         if (!ask(tokens, e) || !poll_until(tokens, clock_mono_us() + RAMP_US, e)) return false;
@@ -263,7 +342,11 @@ bool tokens_measure(const struct tokens_options *options, struct err *e) {
     tokens->epoll = epoll_create1(EPOLL_CLOEXEC);
     tokens->asked = mem_zero(options->turns, sizeof(struct asked));
     bool ok = measure(tokens, e);
-    for (size_t i = 0; i < tokens->count; i++) close(tokens->asked[i].fd);
+    for (size_t i = 0; i < tokens->count; i++)
+        if (tokens->asked[i].fd >= 0) close(tokens->asked[i].fd);
+    for (size_t i = 0; tokens->shared && i < options->connections; i++)
+        if (tokens->shared[i].deflater) h2_done(&tokens->shared[i]);
+    free(tokens->shared);
     close(tokens->epoll);
     samples_done(&tokens->delay_us);
     free(tokens->asked);
