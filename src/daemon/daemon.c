@@ -194,7 +194,8 @@ static void make_workers(struct daemon *daemon) {
 
 /* --- memory ------------------------------------------------------------------------------- */
 
-#define SESSION_UNUSED_MS 30000 /* then its history leaves memory; the store has it */
+#define SESSION_UNUSED_MS                                                                      \
+    30000 /* then its history leaves memory; the store has it. Many leave sooner */
 #define LEASES_WAITED 3 /* so many leases a turn waits for a session of another replica */
 #define OVER_PART 4     /* of the machine's memory, if no limit is set */
 
@@ -208,6 +209,16 @@ static size_t on_tidy(void *ctx) {
     return session_table_tidy(daemon->sessions, SESSION_UNUSED_MS);
 }
 
+static uint64_t on_trim(void *ctx) {
+    struct daemon *daemon = ctx;
+    return session_table_trim(daemon->sessions, SESSIONS_TRIM_MS);
+}
+
+static void on_many_sessions(void *ctx) {
+    struct daemon *daemon = ctx;
+    heap_rest_trim(daemon->heap_rest);
+}
+
 static void watch_heap(struct daemon *daemon) {
     struct loop **loops = mem_zero(daemon->worker_count, sizeof(struct loop *));
     for (size_t i = 0; i < daemon->worker_count; i++) loops[i] = daemon->workers[i].loop;
@@ -217,7 +228,10 @@ static void watch_heap(struct daemon *daemon) {
                                                   .loop_count = daemon->worker_count,
                                                   .store = daemon->store,
                                                   .tidy = on_tidy,
+                                                  .trim = on_trim,
+                                                  .trim_ms = SESSIONS_TRIM_MS,
                                                   .ctx = daemon});
+    session_table_many_with(daemon->sessions, on_many_sessions, daemon);
     free(loops);
 }
 
@@ -330,6 +344,7 @@ static void stop_home(void *ctx) {
  * has no effect. */
 static void daemon_give_up(struct daemon *daemon) {
     struct mail last;
+    session_table_many_end(daemon->sessions);
     heap_rest_stop(daemon->heap_rest);
     daemon_move(daemon, DAEMON_STOPPING);
     if (daemon->server) server_unlisten(daemon->server);

@@ -68,6 +68,7 @@ static void on_server_stopped(void *ctx) {
     timer_stop(&daemon->cut);
     cancel_box_stop(daemon->cancels);
     daemon->cancels = NULL;
+    session_table_many_end(daemon->sessions);
     heap_rest_stop(daemon->heap_rest);
     clients_stop(daemon->clients);
     sweep_stop(daemon->sweep);

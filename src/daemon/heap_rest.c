@@ -27,9 +27,9 @@ struct resting {
 
 struct heap_rest {
     struct heap_rest_options options;
-    struct timer tidy, look;
-    struct mail freed, taken, given;
-    bool serving;
+    struct timer tidy, look, trim;
+    struct mail freed, much, taken, given;
+    bool serving, stopped;
     bool started;  /* what only the start needed was let go */
     size_t tidied; /* things freed because of their age, since the last time */
     bool busy;     /* from a look until everything was given back */
@@ -118,6 +118,21 @@ static void on_tidy(void *ctx) {
     if (worth) rest_now(rest);
 }
 
+static void on_trim(void *ctx) {
+    struct heap_rest *rest = ctx;
+    uint64_t again_ms = rest->options.trim(rest->options.ctx);
+    if (again_ms) timer_start(&rest->trim, again_ms);
+}
+
+static void trim_soon(void *ctx) {
+    struct heap_rest *rest = ctx;
+    if (!rest->stopped) timer_start(&rest->trim, rest->options.trim_ms);
+}
+
+void heap_rest_trim(struct heap_rest *rest) {
+    loop_post(rest->options.home, &rest->much, trim_soon, rest);
+}
+
 static void on_look(void *ctx) {
     struct heap_rest *rest = ctx;
     if (rest->busy) {
@@ -154,6 +169,7 @@ struct heap_rest *heap_rest_new(const struct heap_rest_options *options) {
     }
     timer_init(&rest->tidy, options->home, on_tidy, rest);
     timer_init(&rest->look, options->home, on_look, rest);
+    timer_init(&rest->trim, options->home, on_trim, rest);
     timer_start(&rest->tidy, TIDY_FIRST_MS);
     return rest;
 }
@@ -165,8 +181,10 @@ void heap_rest_start(struct heap_rest *rest) {
 
 void heap_rest_stop(struct heap_rest *rest) {
     rest->serving = false;
+    rest->stopped = true;
     timer_stop(&rest->tidy);
     timer_stop(&rest->look);
+    timer_stop(&rest->trim);
     mem_unwatch();
 }
 

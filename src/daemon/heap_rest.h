@@ -7,10 +7,13 @@
  *
  *     look ─▶ each loop, the store: heap_cache_take() ─▶ the last one starts the thread ─▶ back
  *
+ * What idle sessions hold is trimmed while it is much; the memory is then given back as after any
+ * other burst.
+ *
  * A steady load is left alone: what it frees it soon needs again.
  *
  * Memory   owns what the threads handed over.
- * Threads  the home loop; heap_rest_new() and heap_rest_free() while it is the only thread.
+ * Threads  the home loop, but for heap_rest_trim(); heap_rest_new() and heap_rest_free() while it is the only thread.
  */
 #ifndef WEIR_DAEMON_HEAP_REST_H
 #define WEIR_DAEMON_HEAP_REST_H
@@ -25,6 +28,9 @@ struct heap_rest_options {
     size_t loop_count;
     struct store *store;
     size_t (*tidy)(void *ctx); /* every 15 s: free what is unused; returns how many things */
+    /* After heap_rest_trim(): free what is too much. Returns the milliseconds to the next call, 0: none. */
+    uint64_t (*trim)(void *ctx);
+    uint64_t trim_ms;          /* to the first call */
     void (*rested)(void *ctx); /* memory was given back; may be NULL */
     void *ctx;
 };
@@ -33,6 +39,9 @@ struct heap_rest *heap_rest_new(const struct heap_rest_options *options);
 
 /* All loops run from now on. */
 void heap_rest_start(struct heap_rest *rest);
+
+/* There is much to trim. Any thread, which may hold locks; not again before trim() has returned 0. */
+void heap_rest_trim(struct heap_rest *rest);
 
 /* No further looks, and no further mail. */
 void heap_rest_stop(struct heap_rest *rest);

@@ -202,6 +202,12 @@ const struct message *history_newest_of_agent(const struct history *history) {
     return NULL;
 }
 
+size_t history_bytes(const struct history *history) {
+    return sizeof(*history) + history->text_bytes + history->left_bytes +
+           history->message_count * sizeof(struct message) +
+           history->record_count * (sizeof(struct turn_record) + sizeof(struct turn_record *));
+}
+
 void history_messages(const struct history *history, struct message *ret) {
     for (size_t i = 0; i < history->record_count; i++) {
         const struct turn_record *record = history->records[i];

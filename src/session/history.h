@@ -71,6 +71,9 @@ const struct message *history_oldest(const struct history *history);
 /* The newest message of an agent: what it said or called, or a result of that; or NULL. */
 const struct message *history_newest_of_agent(const struct history *history);
 
+/* What it holds in memory, nearly: its records, and those before them on the shelf. */
+size_t history_bytes(const struct history *history);
+
 /* Copy the messages of all records into `ret`, which has room for message_count. */
 void history_messages(const struct history *history, struct message *ret);
 

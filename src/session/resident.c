@@ -29,10 +29,35 @@ void resident_free(struct session *session) {
     free(session);
 }
 
+/* --- what idle sessions hold -------------------------------------------------------------- */
+
+/* Nearly all that would be freed with it. */
+static size_t resident_bytes(const struct session *session) {
+    return sizeof(*session) + 2 * text_str(session->key).len + history_bytes(session->history);
+}
+
+/* Only of sessions that may leave for it. */
+static void resident_count(struct session *session, size_t bytes) {
+    struct session_table *table = session->stripe->table;
+    if (!table->store || table->holdings) return;
+    struct idle_memory *idle = &table->idle;
+    size_t before = session->idle_bytes;
+    session->idle_bytes = bytes;
+    size_t all = atomic_fetch_add(&idle->bytes, bytes - before) + bytes - before;
+    if (!bytes) return;
+    atomic_fetch_add(&idle->rested, bytes);
+    session_table_many_fn *many = atomic_load(&idle->many);
+    if (all <= SESSIONS_IDLE_BYTES || !many || atomic_load(&idle->trimming)) return;
+    if (atomic_exchange(&idle->trimming, true)) return;
+    atomic_store(&idle->rested, bytes); /* the first window begins */
+    many(idle->ctx);
+}
+
 static void resident_touch(struct session *session) {
     if (!list_linked(&session->idle)) return;
     list_remove(&session->idle);
     session->stripe->idle_count--;
+    resident_count(session, 0);
 }
 
 struct session *resident_oldest(struct session_stripe *stripe) {
@@ -43,7 +68,7 @@ struct session *resident_oldest(struct session_stripe *stripe) {
 size_t resident_forget(struct session *session) {
     struct session_stripe *stripe = session->stripe;
     size_t bytes = session->history->text_bytes;
-    stripe->idle_count--;
+    resident_touch(session);
     map_remove(stripe->sessions, text_str(session->key));
     resident_free(session);
     return bytes;
@@ -79,6 +104,7 @@ void resident_rest(struct session *session) {
     session->idle_since_ms = clock_mono_ms();
     list_append(&stripe->idle, &session->idle);
     stripe->idle_count++;
+    resident_count(session, resident_bytes(session));
     if (stripe->table->holdings) {
         if (!resident_waits(session)) resident_forget(session);
         return;
@@ -122,6 +148,7 @@ void resident_remember(struct session *session, struct turn_record *record) {
     struct history *longer = history_with(session->history, record);
     history_unref(session->history);
     session->history = longer;
+    if (session->idle_bytes) resident_count(session, resident_bytes(session));
 }
 
 void resident_remember_later(struct session *session, struct turn_record *record) {

@@ -37,6 +37,20 @@ struct session {
     struct list waiters;     /* leases, the oldest first */
     struct list idle;        /* in the stripe's list, least recently used first */
     uint64_t idle_since_ms;  /* when it became idle */
+    size_t idle_bytes;       /* what the table counts for it; 0: it is not idle */
+};
+
+/* What idle sessions hold that the store has too. Any thread, unless noted. */
+struct idle_memory {
+    atomic_size_t bytes;
+    atomic_size_t rested; /* bytes of sessions that became idle, since the window began */
+    atomic_bool trimming; /* session_table_trim() is called from time to time */
+    session_table_many_fn *_Atomic many;
+    void *ctx;
+    /* The thread that trims: */
+    size_t calls;   /* in this window */
+    size_t kept;    /* bytes that may stay */
+    bool cut_short; /* more than that is left */
 };
 
 struct session_stripe {
@@ -60,6 +74,7 @@ struct session_table {
     uint64_t wait_ms;
     atomic_bool leaving; /* what is held is given back when the store is closed */
     struct history *empty;
+    struct idle_memory idle;
     struct striped *stripes;
 };
 

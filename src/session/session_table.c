@@ -140,3 +140,81 @@ size_t session_table_tidy(struct session_table *table, uint64_t unused_ms) {
     }
     return count;
 }
+
+/* --- trimming ----------------------------------------------------------------------------- */
+
+#define TRIM_COUNT_MAX 512 /* sessions freed by one call, so that the loop goes on */
+#define TRIM_SOON_MS 2     /* then the next one */
+#define KEPT_SECONDS 60
+#define TRIMS_A_SECOND (1000 / SESSIONS_TRIM_MS)
+
+void session_table_many_with(struct session_table *table, session_table_many_fn *many,
+                             void *ctx) {
+    table->idle.ctx = ctx;
+    atomic_store(&table->idle.many, many);
+}
+
+void session_table_many_end(struct session_table *table) {
+    atomic_store(&table->idle.many, NULL);
+}
+
+size_t session_table_idle_bytes(const struct session_table *table) {
+    return atomic_load(&table->idle.bytes);
+}
+
+/* Forgets one session of each stripe in turn. Returns whether it stopped at TRIM_COUNT_MAX. */
+static bool trim_to(struct session_table *table, size_t bytes, uint64_t unused_ms) {
+    uint64_t now_ms = clock_mono_ms();
+    size_t count = 0;
+    for (bool any = true; any && session_table_idle_bytes(table) > bytes;) {
+        if (count >= TRIM_COUNT_MAX) return true;
+        any = false;
+        struct session_stripe *stripe;
+        for (size_t i = 0; (stripe = striped_at(table->stripes, i)); i++) {
+            if (session_table_idle_bytes(table) <= bytes) break;
+            pthread_mutex_lock(&stripe->lock);
+            struct session *oldest = resident_oldest(stripe);
+            bool leaves = oldest && now_ms - oldest->idle_since_ms >= unused_ms;
+            if (leaves) resident_forget(oldest);
+            pthread_mutex_unlock(&stripe->lock);
+            count += leaves;
+            any = any || leaves;
+        }
+    }
+    return false;
+}
+
+static bool window_is_over(const struct idle_memory *idle, size_t bytes) {
+    return idle->calls * bytes >= SESSIONS_WINDOW_BYTES;
+}
+
+/* What may stay, by the window that ends. */
+static size_t idle_allowance(struct idle_memory *idle) {
+    size_t rested = atomic_exchange(&idle->rested, 0);
+    size_t kept = rested / idle->calls * TRIMS_A_SECOND * KEPT_SECONDS;
+    idle->calls = 0;
+    return kept > SESSIONS_IDLE_BYTES ? kept : SESSIONS_IDLE_BYTES;
+}
+
+/* True: nothing more to do before many(). */
+static bool trim_ends(struct idle_memory *idle) {
+    if (atomic_load(&idle->bytes) > SESSIONS_IDLE_BYTES) return false;
+    idle->calls = 0;
+    atomic_store(&idle->trimming, false);
+    /* More came meanwhile, perhaps before its thread could see that. */
+    return atomic_load(&idle->bytes) <= SESSIONS_IDLE_BYTES ||
+           atomic_exchange(&idle->trimming, true);
+}
+
+uint64_t session_table_trim(struct session_table *table, uint64_t unused_ms) {
+    struct idle_memory *idle = &table->idle;
+    if (!idle->cut_short) {
+        if (trim_ends(idle)) return 0;
+        idle->calls++;
+        if (!window_is_over(idle, atomic_load(&idle->bytes))) return SESSIONS_TRIM_MS;
+        idle->kept = idle_allowance(idle);
+    }
+    idle->cut_short = trim_to(table, idle->kept, unused_ms);
+    if (idle->cut_short) return TRIM_SOON_MS;
+    return trim_ends(idle) ? 0 : SESSIONS_TRIM_MS;
+}

@@ -18,7 +18,10 @@ struct key_leases;
 struct session_table;
 struct slots;
 
-#define SESSIONS_RESIDENT_MAX 10240 /* idle sessions in memory, in all stripes together */
+#define SESSIONS_RESIDENT_MAX 10240   /* idle sessions in memory, in all stripes together */
+#define SESSIONS_IDLE_BYTES (1 * MIB) /* so much of idle sessions stays until unused for long */
+#define SESSIONS_WINDOW_BYTES (16 * MIB)
+#define SESSIONS_TRIM_MS 1000 /* between two calls of session_table_trim() */
 
 /* `store` is borrowed. NULL: sessions live in memory only. */
 struct session_table *session_table_new(struct store *store);
@@ -32,6 +35,32 @@ size_t session_table_shed(struct session_table *table, size_t bytes);
 /* Forget the sessions that the store has and that were unused for `unused_ms`. Returns how
  * many. */
 size_t session_table_tidy(struct session_table *table, uint64_t unused_ms);
+
+/* Idle sessions that the store has leave memory by bytes too:
+ *
+ *     more than SESSIONS_IDLE_BYTES ─▶ many() ─▶ session_table_trim() every SESSIONS_TRIM_MS
+ *                                                 until no more than that is left
+ *
+ * What may stay above the bound is what the turns that end now would fill in a minute, as if each
+ * session stayed for that time. So a steady load keeps its sessions, and soon after a burst they
+ * leave, the least recently used of each stripe first. "Now" is a window of a second if they hold
+ * SESSIONS_WINDOW_BYTES or more, and longer the less they hold: a few large sessions are not
+ * dropped because a second passes without a turn.
+ *
+ * many() comes from any thread, with a lock of the table held, and not again before
+ * session_table_trim() has returned 0. Set it before the first turn. After session_table_many_end()
+ * none begins; one may still be running on another thread. */
+typedef void session_table_many_fn(void *ctx);
+void session_table_many_with(struct session_table *table, session_table_many_fn *many,
+                             void *ctx);
+void session_table_many_end(struct session_table *table);
+
+/* Forget what may not stay of what was unused for `unused_ms`. Returns after how many
+ * milliseconds it wants to be called again, 0: not before many(). One thread. */
+uint64_t session_table_trim(struct session_table *table, uint64_t unused_ms);
+
+/* What idle sessions hold, as it is counted for that. */
+size_t session_table_idle_bytes(const struct session_table *table);
 
 /* How long a turn waits for a session that another replica holds (holding.h), at most. Only of a
  * shared store, and before the first turn. */

@@ -8,6 +8,8 @@
 
 #define LOOK_MS 500
 #define TIDY_MS 15000
+#define TRIM_FIRST_MS 1000
+#define TRIM_AGAIN_MS 300
 #define LOOPS 2
 
 struct scene {
@@ -15,12 +17,19 @@ struct scene {
     struct loop *loops[LOOPS]; /* the first is home */
     struct heap_rest *rest;
     size_t tidied, rested, unused;
+    size_t trims, trims_wanted;
 };
 
 static size_t on_tidy(void *ctx) {
     struct scene *scene = ctx;
     scene->tidied++;
     return scene->unused;
+}
+
+static uint64_t on_trim(void *ctx) {
+    struct scene *scene = ctx;
+    scene->trims++;
+    return --scene->trims_wanted ? TRIM_AGAIN_MS : 0;
 }
 
 static void on_rested(void *ctx) {
@@ -38,6 +47,8 @@ static int make_scene(void **state) {
                                                             .loop_count = LOOPS,
                                                             .store = scene->store.store,
                                                             .tidy = on_tidy,
+                                                            .trim = on_trim,
+                                                            .trim_ms = TRIM_FIRST_MS,
                                                             .rested = on_rested,
                                                             .ctx = scene});
     *state = scene;
@@ -125,6 +136,42 @@ static void one_thing_that_goes_for_its_age_is_enough(void **state) {
     }
 }
 
+static void what_is_too_much_is_trimmed_until_none_is_left(void **state) {
+    struct scene *scene = *state;
+    heap_rest_start(scene->rest);
+    loop_advance(scene->loops[0], 10 * LOOK_MS);
+    assert_int_equal(scene->trims, 0);
+    for (size_t round = 1; round <= 2; round++) {
+        scene->trims_wanted = 3;
+        heap_rest_trim(scene->rest);
+        turn_all(scene);
+        loop_advance(scene->loops[0], TRIM_FIRST_MS - 1);
+        assert_int_equal(scene->trims, round * 3 - 3);
+        loop_advance(scene->loops[0], 1);
+        assert_int_equal(scene->trims, round * 3 - 2);
+        loop_advance(scene->loops[0], TRIM_AGAIN_MS);
+        assert_int_equal(scene->trims, round * 3 - 1);
+        loop_advance(scene->loops[0], 10 * TRIM_AGAIN_MS);
+        assert_int_equal(scene->trims, round * 3);
+    }
+}
+
+static void after_a_stop_nothing_is_trimmed(void **state) {
+    struct scene *scene = *state;
+    scene->trims_wanted = 3;
+    heap_rest_trim(scene->rest); /* before the loops run: it waits for its time */
+    turn_all(scene);
+    heap_rest_start(scene->rest);
+    loop_advance(scene->loops[0], TRIM_FIRST_MS);
+    assert_int_equal(scene->trims, 1);
+    heap_rest_stop(scene->rest);
+    loop_advance(scene->loops[0], TRIM_AGAIN_MS);
+    heap_rest_trim(scene->rest); /* was on its way */
+    turn_all(scene);
+    loop_advance(scene->loops[0], TRIM_FIRST_MS);
+    assert_int_equal(scene->trims, 1);
+}
+
 static void before_the_loops_run_no_server_is_asked(void **state) {
     struct scene *scene = *state;
     burst(8 * MIB);
@@ -150,6 +197,8 @@ int main(void) {
         TEST(a_burst_that_goes_on_is_left_alone),
         TEST(unused_memory_is_tidied_and_then_given_back),
         TEST(one_thing_that_goes_for_its_age_is_enough),
+        TEST(what_is_too_much_is_trimmed_until_none_is_left),
+        TEST(after_a_stop_nothing_is_trimmed),
         TEST(before_the_loops_run_no_server_is_asked),
         TEST(a_stop_ends_a_look_at_any_moment),
     };

@@ -466,6 +466,129 @@ static void without_a_store_nothing_goes_for_its_age(void **state) {
     assert_int_equal(session_table_shed(f->table, SIZE_MAX), 30);
 }
 
+/* --- many idle sessions ------------------------------------------------------------------- */
+
+static void count_call(void *ctx) {
+    ++*(size_t *)ctx;
+}
+
+/* A turn of a session that may have left memory. Returns whether it was read from the store, where the fake
+ * has nothing. */
+static bool take_turn(struct fixture *f, size_t number, size_t bytes) {
+    char session[32];
+    struct turn *turn = &f->t[0];
+    char *text = mem_alloc(bytes + 1);
+    memset(text, 'x', bytes);
+    text[bytes] = '\0';
+    snprintf(session, sizeof(session), "s%zu", number);
+    turn->session = session;
+    enum session_answer answer = ask(turn);
+    if (answer == SESSION_WAITS) {
+        fake_store_answer(f->store, 0);
+        loop_turn(f->loop);
+        loop_turn(f->loop);
+    }
+    release(turn, text);
+    turn->session = "s";
+    free(text);
+    return answer == SESSION_WAITS;
+}
+
+/* As many calls as a window has while idle sessions hold `bytes`. */
+static void pass_window(struct fixture *f, size_t bytes) {
+    for (size_t i = 1; i * bytes < SESSIONS_WINDOW_BYTES; i++)
+        assert_int_equal(session_table_trim(f->table, 0), SESSIONS_TRIM_MS);
+}
+
+static void after_a_burst_the_longest_unused_sessions_leave_memory(void **state) {
+    struct fixture *f = *state;
+    size_t asked = 0;
+    session_table_many_with(f->table, count_call, &asked);
+    for (size_t i = 0; i < 40; i++) {
+        assert_true(take_turn(f, i, 100 * KIB));
+        assert_int_equal(asked, session_table_idle_bytes(f->table) > SESSIONS_IDLE_BYTES);
+    }
+    assert_in_range(session_table_idle_bytes(f->table), 40 * 100 * KIB, 40 * 102 * KIB);
+    f->t[1].session = "s0";
+    assert_int_equal(ask(&f->t[1]), SESSION_GRANTED); /* it is not idle */
+    size_t bytes = session_table_idle_bytes(f->table);
+    pass_window(f, session_table_idle_bytes(f->table));
+    assert_int_equal(session_table_trim(f->table, 0), SESSIONS_TRIM_MS);
+    assert_int_equal(session_table_idle_bytes(f->table), bytes);
+    pass_window(f, session_table_idle_bytes(f->table));
+    assert_int_equal(session_table_trim(f->table, 60000), SESSIONS_TRIM_MS); /* too young */
+    assert_int_equal(session_table_idle_bytes(f->table), bytes);
+    pass_window(f, session_table_idle_bytes(f->table));
+    assert_int_equal(session_table_trim(f->table, 0), 0); /* nothing came meanwhile */
+    assert_in_range(session_table_idle_bytes(f->table), SESSIONS_IDLE_BYTES * 7 / 8,
+                    SESSIONS_IDLE_BYTES);
+    assert_int_equal(asked, 1);
+    release(&f->t[1], NULL);
+    assert_false(take_turn(f, 0, 1));
+    assert_false(take_turn(f, 39, 1));
+    assert_true(take_turn(f, 1, 1));
+    take_turn(f, 2, SESSIONS_IDLE_BYTES);
+    assert_int_equal(asked, 2);
+    session_table_shed(f->table, SIZE_MAX);
+    assert_int_equal(session_table_idle_bytes(f->table), 0);
+}
+
+static void a_steady_load_keeps_its_sessions(void **state) {
+    struct fixture *f = *state;
+    size_t asked = 0;
+    session_table_many_with(f->table, count_call, &asked);
+    for (size_t i = 0; i < 320; i++) assert_true(take_turn(f, i, 100 * KIB));
+    session_table_trim(f->table, 0);
+    for (size_t second = 0; second < 100; second++) { /* each is asked every 32 s */
+        for (size_t i = 0; i < 10; i++) assert_false(take_turn(f, (second * 10 + i) % 320, 0));
+        assert_int_equal(session_table_trim(f->table, 0), SESSIONS_TRIM_MS);
+    }
+    assert_int_equal(asked, 1);
+    assert_int_equal(session_table_trim(f->table, 0), 0); /* it has ended */
+    assert_in_range(session_table_idle_bytes(f->table), 1, SESSIONS_IDLE_BYTES);
+}
+
+static void many_sessions_leave_in_several_calls(void **state) {
+    struct fixture *f = *state;
+    for (size_t i = 0; i < 2000; i++) assert_true(take_turn(f, i, 9 * KIB));
+    session_table_trim(f->table, 0);
+    size_t calls = 1;
+    for (uint64_t again; (again = session_table_trim(f->table, 0)); calls++)
+        assert_true(again < SESSIONS_TRIM_MS / 100);
+    assert_in_range(calls, 3, 5);
+    assert_in_range(session_table_idle_bytes(f->table), 1, SESSIONS_IDLE_BYTES);
+}
+
+static void what_idle_sessions_hold_is_counted_exactly(void **state) {
+    struct fixture *f = *state;
+    struct session_name name = name_of("s0");
+    take_turn(f, 0, 1000);
+    size_t bytes = session_table_idle_bytes(f->table);
+    session_remember(f->table, &name, record_of("a run that waited for a human"));
+    assert_true(session_table_idle_bytes(f->table) > bytes + 29);
+    bytes = session_table_idle_bytes(f->table);
+    f->t[1].session = "s0";
+    assert_int_equal(ask(&f->t[1]), SESSION_GRANTED);
+    assert_int_equal(session_table_idle_bytes(f->table), 0);
+    session_remember(f->table, &name, record_of("another"));
+    assert_int_equal(session_table_idle_bytes(f->table), 0);
+    session_forget(&f->t[1].lease);
+    release(&f->t[1], NULL);
+    assert_in_range(session_table_idle_bytes(f->table), 1, bytes - 1000);
+    assert_int_equal(session_table_tidy(f->table, 0), 1);
+    assert_int_equal(session_table_idle_bytes(f->table), 0);
+}
+
+static void without_a_store_nothing_is_trimmed(void **state) {
+    struct fixture *f = *state;
+    size_t asked = 0;
+    session_table_many_with(f->table, count_call, &asked);
+    for (size_t i = 0; i < 20; i++) assert_false(take_turn(f, i, 100 * KIB));
+    for (size_t i = 0; i < 20; i++) assert_int_equal(session_table_trim(f->table, 0), 0);
+    assert_int_equal(session_table_shed(f->table, SIZE_MAX), 20 * 100 * KIB);
+    assert_int_equal(asked, 0);
+}
+
 static void a_history_drops_its_oldest_turns_and_keeps_the_newest(void **state) {
     (void)state;
     struct history *history = history_new();
@@ -1021,6 +1144,11 @@ int main(void) {
         TEST(where_memory_is_short_idle_sessions_go_and_no_other),
         STORED(a_stored_session_leaves_memory_when_unused_for_long),
         TEST(without_a_store_nothing_goes_for_its_age),
+        STORED(after_a_burst_the_longest_unused_sessions_leave_memory),
+        STORED(a_steady_load_keeps_its_sessions),
+        STORED(many_sessions_leave_in_several_calls),
+        STORED(what_idle_sessions_hold_is_counted_exactly),
+        TEST(without_a_store_nothing_is_trimmed),
         cmocka_unit_test(a_history_drops_its_oldest_turns_and_keeps_the_newest),
         STORED(a_turn_that_arrives_during_a_load_waits_for_it),
         STORED(a_load_that_fails_refuses_who_waits_and_the_next_tries_again),
