@@ -41,13 +41,25 @@ struct converse {
     struct dormant_wake *wake;   /* brings back runs that may wait for this message */
     struct elsewhere *elsewhere; /* finds one that waits for it at another replica */
     bool looked_elsewhere;
-    struct converse_shown shown; /* of the answer that is being sent */
-    struct trace_context *trace; /* of the stream, and so of its turns; NULL: it has none */
+    struct converse_shown *shown; /* of the answer that is being sent; NULL: idle */
+    struct trace_context *trace;  /* of the stream, and so of its turns; NULL: it has none */
 };
 
 /* --- the end of a turn -------------------------------------------------------------------- */
 
+static void begin_answer(struct converse *converse) {
+    if (!converse->shown) converse->shown = MEM_NEW(struct converse_shown);
+    converse_shown_begin(converse->shown);
+}
+
+static void end_answer(struct converse *converse) {
+    if (converse->shown) text_done(&converse->shown->model);
+    free(converse->shown);
+    converse->shown = NULL;
+}
+
 static void drop_turn(struct converse *converse) {
+    end_answer(converse);
     stream_free(converse->stream);
     converse->stream = NULL;
     follow_free(converse->follow);
@@ -138,12 +150,12 @@ static void project(const struct event *event, enum close_frame frame, void *ctx
     struct converse *converse = ctx;
     (void)frame; /* events show by themselves which one is the last */
     struct converse_view view = view_for(converse, event);
-    converse_project(converse->call, event, &view, &converse->shown);
+    converse_project(converse->call, event, &view, converse->shown);
 }
 
 static void project_texts(struct str texts, size_t count, void *ctx) {
     struct converse *converse = ctx;
-    converse_project_texts(converse->call, texts, count, &converse->shown);
+    converse_project_texts(converse->call, texts, count, converse->shown);
 }
 
 static size_t queued(void *ctx) {
@@ -260,7 +272,7 @@ static bool follow(struct converse *converse, struct journal *journal, uint64_t 
                                      .stall_ms = converse->instance->settings->stall_ms,
                                      .wire = &wire,
                                      .ctx = converse};
-    converse_shown_begin(&converse->shown);
+    begin_answer(converse);
     return stream_open(&options, &converse->stream, e);
 }
 
@@ -423,7 +435,7 @@ static void crawbl_converse_on_missing(const struct err *failed, void *ctx) {
 static void follow_elsewhere(struct converse *converse, uint64_t run, uint64_t seq) {
     struct session_table *sessions = converse->instance->host->engine->sessions;
     drop_request(converse);
-    converse_shown_begin(&converse->shown);
+    begin_answer(converse);
     converse->follow =
         follow_new(&(struct follow_options){.loop = rpc_loop(converse->call),
                                             .directory = session_table_directory(sessions),
@@ -555,7 +567,7 @@ static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) 
 static void crawbl_converse_on_closed(void *ctx) {
     struct converse *converse = ctx;
     assert(!converse->stream && !converse->follow && !converse->arena);
-    text_done(&converse->shown.model);
+    end_answer(converse);
     free(converse->trace);
     free(converse);
 }
