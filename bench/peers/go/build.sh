@@ -13,7 +13,8 @@ GEN=1.36.12 GEN_GRPC=1.6.2 # protoc-gen-go, protoc-gen-go-grpc
 SOURCE=$OUT/go-source
 
 command -v go >/dev/null || { echo "peers: Go is missing; install version 1.26 or newer from go.dev" >&2; exit 1; }
-[ ! "$OUT/go" -nt "$ROOT/bench/peers/go/main.go" ] || [ ! "$OUT/go" -nt "$ROOT/bench/peers/go/converse.go" ] || [ ! "$OUT/go" -nt "$ROOT/bench/peers/go/http.go" ] || [ ! "$OUT/go" -nt "$ROOT/bench/peers/go/fanout.go" ] || [ ! "$OUT/go" -nt "$ROOT/bench/peers/go/chat.go" ] || exit 0
+newer=$(find "$ROOT/bench/peers/go" -newer "$OUT/go" 2>/dev/null || echo all)
+[ -n "$newer" ] || exit 0
 mkdir -p "$SOURCE/agentruntime"
 cp "$ROOT"/bench/peers/go/{*.go,go.mod,go.sum} "$SOURCE/"
 GOBIN=$OUT/bin go install "google.golang.org/protobuf/cmd/protoc-gen-go@v$GEN"

@@ -2,6 +2,7 @@
 //
 //	go converse PORTS_FILE    the driver's turns, by grpc-go
 //	go fanout PORTS_FILE      one message to every subscriber, by grpc-go
+//	go live PORTS_FILE        one live stream of events for all readers, BENCH_RATE events a second
 //	go http PORTS_FILE        GET /health, and POST /invoke that parses and answers
 //	go chat PORTS_FILE        POST /v1/chat/completions, asked of the model at OPENAI_BASE_URL
 //
@@ -52,6 +53,8 @@ func run(mode, portsFile, address string) error {
 		serve, name = serveHTTP, "http"
 	case "chat":
 		serve, name = serveChat, "http"
+	case "live":
+		serve, name = serveLive, "http"
 	case "fanout":
 		serve = serveFanout
 	}
@@ -69,9 +72,9 @@ func run(mode, portsFile, address string) error {
 }
 
 func main() {
-	modes := []string{"chat", "converse", "fanout", "http"}
+	modes := []string{"chat", "converse", "fanout", "http", "live"}
 	if len(os.Args) < 3 || len(os.Args) > 4 || !slices.Contains(modes, os.Args[1]) {
-		fmt.Fprintln(os.Stderr, "go: chat|converse|fanout|http PORTS_FILE [ADDRESS]")
+		fmt.Fprintln(os.Stderr, "go: chat|converse|fanout|http|live PORTS_FILE [ADDRESS]")
 		os.Exit(2)
 	}
 	address := "127.0.0.1:0"
