@@ -73,6 +73,10 @@ bool api_caller_set(struct api_caller *caller, struct str workspace, struct str 
     return true;
 }
 
+size_t api_caller_bytes(const struct api_caller *caller) {
+    return offsetof(struct api_caller, names) + caller->workspace_len + caller->user_len;
+}
+
 struct str api_workspace(const struct api_caller *caller) {
     return str_of(caller->names, caller->workspace_len);
 }

@@ -99,6 +99,9 @@ struct api_caller {
  * the names are too long. */
 bool api_caller_set(struct api_caller *caller, struct str workspace, struct str user);
 
+/* How many bytes of `caller` are in use, from its begin: what to copy to keep it for long. */
+size_t api_caller_bytes(const struct api_caller *caller);
+
 /* What one process of the daemon has; every loop reads it. */
 #define API_LISTENERS_MAX 16
 struct api_process {

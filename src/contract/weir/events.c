@@ -6,6 +6,7 @@
 #include "wire/event_json.h"
 #include "wire/sse.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 #define EVENT_MAX_BYTES (128 * MIB)
@@ -20,7 +21,7 @@ struct place {
 struct watching {
     struct route_call *call;
     struct api_instance *instance;
-    struct api_caller caller;
+    char *caller; /* the used part of a struct api_caller, whose names are mostly empty */
     uint64_t run, epoch;
     struct place from;
     struct share_reader *reader;
@@ -184,6 +185,20 @@ static void events_refuse(struct watching *watching) {
                 api_refuse_unknown_run_late, NULL);
 }
 
+static void keep_caller(struct watching *watching, const struct api_caller *caller) {
+    size_t len = api_caller_bytes(caller);
+    watching->caller = mem_alloc(len);
+    memcpy(watching->caller, caller, len);
+}
+
+static bool watching_may_see(const struct watching *watching,
+                             const struct run_summary *summary) {
+    struct api_caller caller;
+    memcpy(&caller, watching->caller, offsetof(struct api_caller, names));
+    memcpy(&caller, watching->caller, api_caller_bytes(&caller));
+    return api_may_see(&caller, summary->workspace, summary->user);
+}
+
 /* The stored run has been read to its end. */
 static void on_end_known(struct watching *watching, const struct run_summary *summary,
                          const struct err *failed) {
@@ -191,7 +206,7 @@ static void on_end_known(struct watching *watching, const struct run_summary *su
         weir_events_on_missing(failed, watching);
         return;
     }
-    if (!summary->known || !api_may_see(&watching->caller, summary->workspace, summary->user)) {
+    if (!summary->known || !watching_may_see(watching, summary)) {
         events_refuse(watching);
         return;
     }
@@ -311,6 +326,7 @@ static void watching_free(struct watching *watching) {
     late_stop(&watching->late);
     if (list_linked(&watching->link)) list_remove(&watching->link);
     share_close(watching->reader);
+    free(watching->caller);
     free(watching);
 }
 
@@ -348,11 +364,9 @@ void api_run_events(struct route_call *call, void *ctx) {
     uint64_t run;
     if (!api_identify(call, instance, &caller) || !api_run_id(call, &run)) return;
     struct watching *watching = MEM_NEW(struct watching);
-    *watching = (struct watching){.call = call,
-                                  .instance = instance,
-                                  .caller = caller,
-                                  .run = run,
-                                  .epoch = store_epoch(instance->store)};
+    *watching = (struct watching){
+        .call = call, .instance = instance, .run = run, .epoch = store_epoch(instance->store)};
+    keep_caller(watching, &caller);
     late_begin(&watching->late);
     list_init(&watching->link);
     if (!take_place(watching)) {
