@@ -53,12 +53,19 @@ if [ "$mode" = --instructions ]; then
     exit
 fi
 
-case $SERVERS in *go*) bench/peers/go/build.sh "$OUT" ;; esac
+if [[ " $SERVERS " == *" go "* ]] && ! bench/peers/go/build.sh "$OUT" >"$OUT/go.build.log" 2>&1; then
+    say "Go is left out: $(tail -n 1 "$OUT/go.build.log")"
+    SERVERS=${SERVERS/go/}
+fi
 for round in $(seq "$ROUNDS"); do
     for server in $SERVERS; do
         start "$server"
-        printf '%-5s %s ' "$server" "$round"
-        ask
+        say "round $round of $ROUNDS: fan-out, $server"
+        said=$(ask)
+        printf '%s %s\n' "$server" "$said" >>"$DATA/rows"
         stop
     done
 done
+python3 bench/json_table.py "$DATA/rows" "$((CONNECTIONS * STREAMS)) subscribers, $CONNECTIONS connections" \
+    "server_cpu_ns=server's CPU for a delivery, ns" "per_second=deliveries a second" \
+    "bytes_each=memory a subscriber, bytes"

@@ -3,6 +3,7 @@
 #
 #   bench/instructions.sh                     about a minute
 #   bench/instructions.sh converse invoke     only these loads
+#   bench/instructions.sh --short             seconds: whether everything still runs
 #   BENCH_TOP=40 bench/instructions.sh        more functions of each thread
 #
 #   WEIR_ADMIN=127.0.0.1:0 bench/instructions.sh converse     with metrics
@@ -108,5 +109,14 @@ if [ -n "${BENCH_SPANS:-}" ]; then
     export WEIR_OTLP_ENDPOINT
 fi
 loads=("$@")
-[ $# -gt 0 ] || loads=(converse stream invoke model health)
+if [ "${1:-}" = --short ]; then SECONDS_EACH=3 loads=(invoke); fi
+[ "${#loads[@]}" -gt 0 ] || loads=(converse stream invoke model health)
 for load in "${loads[@]}"; do count "$load"; done | tee "$OUT/instructions.txt"
+# What was said, as a table.
+awk 'BEGIN {print "\n| thousand instructions | all | loop | store |\n| --- | --- | --- | --- |"}
+    / thousand instructions each / {
+        store = "-"; loop = "-"
+        if (match($0, /loop [0-9.]+/)) loop = substr($0, RSTART + 5, RLENGTH - 5)
+        if (match($0, /store [0-9.]+/)) store = substr($0, RSTART + 6, RLENGTH - 6)
+        sub(":", "", $1); printf "| %s | %s | %s | %s |\n", $1, $2, loop, store
+    }' "$OUT/instructions.txt"

@@ -2,6 +2,7 @@
 # late: many readers who come late to one finished run of 10,000 events, all at once.
 #
 #   bench/late.sh [READERS...]       default 1 100 1000; half a minute
+#   bench/late.sh --short            10: whether it still runs
 #
 # How long until all have everything, how long the slowest waits for its first byte, what GET
 # /health takes beside them, and what the server holds before, at its most and 5 s after.
@@ -12,6 +13,7 @@ cd "$(dirname "$0")/.."
 . bench/lib.sh
 
 COUNTS=("${@:-1 100 1000}")
+[ "${1:-}" != --short ] || COUNTS=(10)
 
 script() { # 10,000 chunks
     printf 'script: 1\nmodel: script\nagents:\n  - slug: manager\nscenes:\n  - replies:\n      -\n        - text: "'
@@ -39,8 +41,12 @@ for count in ${COUNTS[*]}; do
     before=$(pss_kib)
     (while kill -0 "$PID" 2>/dev/null; do pss_kib; sleep 0.05; done) >"$DATA/pss" 2>/dev/null &
     watch=$!
-    taskset -c 1 "$OUT/late_readers" "$PORT" "$RUN" "$count"
+    said=$(taskset -c 1 "$OUT/late_readers" "$PORT" "$RUN" "$count")
     kill "$watch" 2>/dev/null || true
     sleep 5
-    printf '  PSS KiB: %d before, at most %d, %d 5 s after\n' "$before" "$(sort -n "$DATA/pss" | tail -n 1)" "$(pss_kib)"
+    printf '%s_readers {"before": %d, "most": %d, "after": %d, %s\n' "$count" "$before" \
+        "$(sort -n "$DATA/pss" | tail -n 1)" "$(pss_kib)" "${said#\{}" >>"$DATA/rows"
 done
+python3 bench/json_table.py "$DATA/rows" "10,000 events each" "seconds=until all have everything, s" \
+    "first_byte_ms=slowest first byte, ms" "mb_s=MB a second of all" "health_p99_ms=GET /health p99, ms" \
+    "health_worst_ms=its worst, ms" "before=PSS before, KiB" "most=PSS at its most, KiB" "after=PSS 5 s after, KiB"

@@ -101,14 +101,15 @@ static void answer(int fd) {
 
 static void publish(uint64_t seq) {
     char event[512];
-    int len = snprintf(event, sizeof(event),
-                       "event: text\nid: 1-%llu\ndata: {\"seq\":%llu,\"text\":\"%08llu the water "
-                       "goes on over the weir, to the mill, to sea...%.*s\"}\n\n",
-                       (unsigned long long)seq, (unsigned long long)seq,
-                       (unsigned long long)seq, PAD,
-                       "................................................................"
-                       "................................");
-    int whole = snprintf(event_bytes, sizeof(event_bytes), "%x\r\n%s\r\n", (unsigned)len, event);
+    int len =
+        snprintf(event, sizeof(event),
+                 "event: text\nid: 1-%llu\ndata: {\"seq\":%llu,\"text\":\"%08llu the water "
+                 "goes on over the weir, to the mill, to sea...%.*s\"}\n\n",
+                 (unsigned long long)seq, (unsigned long long)seq, (unsigned long long)seq, PAD,
+                 "................................................................"
+                 "................................");
+    int whole =
+        snprintf(event_bytes, sizeof(event_bytes), "%x\r\n%s\r\n", (unsigned)len, event);
     for (size_t i = 0; i < reader_count; i++) send_all(readers[i], event_bytes, (size_t)whole);
 }
 

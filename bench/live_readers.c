@@ -88,8 +88,8 @@ static int dial(void) {
 
 static void ask(int fd, const char *path) {
     char request[256];
-    int len = snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nhost: localhost\r\n\r\n",
-                       path);
+    int len =
+        snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nhost: localhost\r\n\r\n", path);
     if (write(fd, request, (size_t)len) != len) fail("write");
 }
 
@@ -240,8 +240,8 @@ static const char *begin_run(void) {
         char *id = strstr(room, "\"id\"");
         if (!id) continue;
         id = strpbrk(id + 4, "0123456789");
-        snprintf(path, sizeof(path), "/weir/v1/runs/%.*s/events",
-                 (int)strspn(id, "0123456789"), id);
+        snprintf(path, sizeof(path), "/weir/v1/runs/%.*s/events", (int)strspn(id, "0123456789"),
+                 id);
         return path;
     }
     fail("no run");
@@ -353,7 +353,8 @@ int main(int argc, char **argv) {
     atomic_store(&health.over, true);
     pthread_join(asker, NULL);
 
-    double s = (double)(over - began) / 1e6, d = (double)(live.deliveries ? live.deliveries : 1);
+    double s = (double)(over - began) / 1e6,
+           d = (double)(live.deliveries ? live.deliveries : 1);
     double others = ((double)busy - (double)server - (double)own) / 1e9 / s;
     struct slowest slowest = find_slowest(over);
     samples_sort(&live.spread);

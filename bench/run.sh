@@ -2,7 +2,7 @@
 # run: measure weir beside the gRPC servers of C++, Go and Rust and beside the floor, and show it
 # beside what was kept.
 #
-#   make bench                          about seventeen minutes, with calls.sh, model.sh, growth.sh, late.sh
+#   make bench                          with calls, model, growth, late, live, fanout, invoke, instructions.sh
 #   BENCH_SECONDS=5 BENCH_PACED_SECONDS=30 make bench    about twenty
 #   bench/run.sh --short                one round: whether everything still runs
 #
@@ -168,6 +168,14 @@ python3 bench/table.py "$RESULTS" "$OUT" bench/figures.md
 more "Short calls" bench/calls.sh "${SHORT[@]}"
 more "Tokens of a model" bench/model.sh "${SHORT[@]}"
 more "Growth" bench/growth.sh "${SHORT[@]}"
-[ "${#SHORT[@]}" -gt 0 ] || more "Late readers" bench/late.sh
+more "Late readers" bench/late.sh "${SHORT[@]}"
+more "Live readers" bench/live.sh "${SHORT[@]}"
+more "One event to all subscribers" bench/fanout.sh "${SHORT[@]}"
+more "A short durable turn" bench/invoke.sh "${SHORT[@]}"
+if command -v valgrind >/dev/null; then
+    more "Instructions" bench/instructions.sh "${SHORT[@]}"
+else
+    say "instructions are left out: valgrind is missing"
+fi
 python3 bench/chart.py "$OUT/figures.md" "$OUT/charts"
 say "kept figures: bench/figures.md; these: $OUT/latest.json, $OUT/figures.md, $OUT/charts"
