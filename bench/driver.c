@@ -2,7 +2,7 @@
  *
  *   driver turns  --port P --pid PID --key K --connections 8 --streams 32 --seconds 3
  *   driver paced  --port P --pid PID --key K --connections 1 --streams 1000 --chunks 1500
- *   driver memory --port P --pid PID --key K --connections 1 --streams 1000 --chunks 200
+ *   driver memory --port P --pid PID --key K --connections 1 --streams 1000 --chunks 200 [--brief]
  *   driver tokens --port P --pid PID --path /stream --streams 500 --chunks 800 --seconds 5
  *   driver tokens ... --http2 4        the turns share four HTTP/2 connections
  *   driver start  --probe health|settings --runs 20 -- program args... {port}
@@ -74,14 +74,23 @@ static const struct mode {
 };
 
 static const struct option options[] = {
-    {"port", required_argument, NULL, 'p'},    {"pid", required_argument, NULL, 'i'},
-    {"key", required_argument, NULL, 'k'},     {"connections", required_argument, NULL, 'c'},
-    {"streams", required_argument, NULL, 's'}, {"seconds", required_argument, NULL, 't'},
-    {"chunks", required_argument, NULL, 'n'},  {"probe", required_argument, NULL, 'b'},
-    {"runs", required_argument, NULL, 'r'},    {"folder", required_argument, NULL, 'f'},
-    {"core", required_argument, NULL, 'o'},    {"server-core", required_argument, NULL, 'v'},
-    {"limit", required_argument, NULL, 'l'},   {"path", required_argument, NULL, 'a'},
-    {"http2", required_argument, NULL, 'h'},   {0},
+    {"port", required_argument, NULL, 'p'},
+    {"pid", required_argument, NULL, 'i'},
+    {"key", required_argument, NULL, 'k'},
+    {"connections", required_argument, NULL, 'c'},
+    {"streams", required_argument, NULL, 's'},
+    {"seconds", required_argument, NULL, 't'},
+    {"chunks", required_argument, NULL, 'n'},
+    {"probe", required_argument, NULL, 'b'},
+    {"runs", required_argument, NULL, 'r'},
+    {"folder", required_argument, NULL, 'f'},
+    {"core", required_argument, NULL, 'o'},
+    {"server-core", required_argument, NULL, 'v'},
+    {"limit", required_argument, NULL, 'l'},
+    {"path", required_argument, NULL, 'a'},
+    {"http2", required_argument, NULL, 'h'},
+    {"brief", no_argument, NULL, 'q'},
+    {0},
 };
 
 NORETURN static void complain(const char *what) {
@@ -109,6 +118,7 @@ static void settings_read(int argc, char **argv, struct settings *ret) {
             ret->probe =
                 str_equal(str_from(optarg), STR("health")) ? LAUNCH_HEALTH : LAUNCH_SETTINGS;
             break;
+        case 'q': ret->load.brief = true; break;
         case 'r': ret->runs = number(optarg); break;
         case 'f': ret->folder = optarg; break;
         case 'h': ret->http2 = number(optarg); break;

@@ -13,8 +13,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 SHORT=()
+BRIEF=()
 if [ "${1:-}" = --short ]; then
     SHORT=(--short)
+    BRIEF=(--brief)
     BENCH_RUNS=1 BENCH_SECONDS=1 BENCH_PACED_SECONDS=2 BENCH_TRIES=1
 fi
 . bench/lib.sh
@@ -130,7 +132,12 @@ measure_memory() {
         [ "$server" != weir-off ] || continue
         say "memory: $server"
         start "$server" || continue
-        ask "$server" 1 memory --connections 1 --streams 1000 --chunks "$MEMORY_CHUNKS"
+        ask "$server" 1 memory --connections 1 --streams 1000 --chunks "$MEMORY_CHUNKS" \
+            "${BRIEF[@]}"
+        stop
+        [[ $server = weir* ]] || continue
+        start "$server" || continue
+        ask "$server" 1 memory --connections 10 --streams 1000 --chunks 0 "${BRIEF[@]}"
         stop
     done
 }

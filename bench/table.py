@@ -17,7 +17,8 @@ TITLES = {"weir": "weir", "weir-off": "weir, durability off", "grpc-go": "grpc-g
 TURNS = {"mode": "turns"}
 PACED_ONE = {"mode": "paced", "connections": 1}
 PACED_MANY = {"mode": "paced", "connections": 100}
-MEMORY = {"mode": "memory"}
+MEMORY = {"mode": "memory", "connections": 1}
+BURST = {"mode": "memory", "connections": 10}
 
 # title, which results, path of the number, scale, digits, which way is better
 ROWS = [
@@ -42,10 +43,17 @@ ROWS = [
     ("memory idle, RSS MB", MEMORY, "idle.rss_kb", 1 / 1024, 1, "less"),
     ("memory idle, PSS MB", MEMORY, "idle.pss_kb", 1 / 1024, 1, "less"),
     ("with 1,000 idle streams, RSS MB", MEMORY, "open_streams.rss_kb", 1 / 1024, 1, "less"),
-    ("bytes an idle stream", MEMORY, "open_streams.bytes_per_stream", 1, 0, "less"),
+    ("bytes an idle stream, 1.5 s after its turn", MEMORY, "open_streams.bytes_per_stream", 1, 0,
+     "less"),
+    ("bytes an idle stream, 30 s later", MEMORY, "quiet_streams.bytes_per_stream", 1, 0, "less"),
     ("with 1,000 in a turn, RSS MB", MEMORY, "paced_streams.rss_kb", 1 / 1024, 1, "less"),
     ("bytes a stream in a turn", MEMORY, "paced_streams.bytes_per_stream", 1, 0, "less"),
-    ("idle again after 1,000 turns at once, RSS MB", MEMORY, "after_burst.rss_kb", 1 / 1024, 1,
+    ("3 s after 1,000 turns at once, RSS MB", MEMORY, "after_burst.rss_kb", 1 / 1024, 1, "less"),
+    ("10,000 idle streams, RSS MB", BURST, "quiet_streams.rss_kb", 1 / 1024, 1, "less"),
+    ("bytes an idle stream of 10,000", BURST, "quiet_streams.bytes_per_stream", 1, 0, "less"),
+    ("right after 10,000 turns at once, RSS MB", BURST, "burst.rss_kb", 1 / 1024, 1, "less"),
+    ("3 s after 10,000 turns at once, RSS MB", BURST, "after_burst.rss_kb", 1 / 1024, 1, "less"),
+    ("3 s after 10,000 turns at once, of what was idle", BURST, "after_burst_to_quiet", 1, 2,
      "less"),
     ("exec to GET /health, ms", {"mode": "start", "probe": "health"}, "start_us.p50", 1e-3, 1,
      "less"),
