@@ -5,12 +5,14 @@
  *   driver memory --port P --pid PID --key K --connections 1 --streams 1000 --chunks 200 [--brief]
  *   driver tokens --port P --pid PID --path /stream --streams 500 --chunks 800 --seconds 5
  *   driver tokens ... --http2 4        the turns share four HTTP/2 connections
+ *   driver connections --port P --pid PID --connections 1000
  *   driver start  --probe health|settings --runs 20 -- program args... {port}
  *   driver disk   --folder F
  *
  * One JSON line on stdout, or a sentence on stderr and status 1. It pins itself to --core
  * (1 unless said) and gives up by itself after --limit seconds.
  */
+#include "connections.h"
 #include "launch.h"
 #include "load.h"
 #include "tokens.h"
@@ -56,6 +58,14 @@ static bool do_tokens(const struct settings *settings, struct err *e) {
                           e);
 }
 
+static bool do_connections(const struct settings *settings, struct err *e) {
+    const struct load_options *load = &settings->load;
+    return connections_measure(&(struct connections_options){.port = load->fleet.port,
+                                                             .server = load->server,
+                                                             .count = load->fleet.connections},
+                               e);
+}
+
 static bool do_start(const struct settings *settings, struct err *e) {
     return launch_times(settings->command, settings->probe, settings->runs,
                         settings->server_core, e);
@@ -69,8 +79,13 @@ static const struct mode {
     const char *name;
     bool (*run)(const struct settings *settings, struct err *e);
 } modes[] = {
-    {"turns", do_turns}, {"paced", do_paced}, {"memory", do_memory},
-    {"start", do_start}, {"disk", do_disk},   {"tokens", do_tokens},
+    {"turns", do_turns},
+    {"paced", do_paced},
+    {"memory", do_memory},
+    {"start", do_start},
+    {"disk", do_disk},
+    {"tokens", do_tokens},
+    {"connections", do_connections},
 };
 
 static const struct option options[] = {

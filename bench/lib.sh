@@ -99,6 +99,6 @@ compile_c() { # program, sources and libraries...
 
 compile_driver() {
     # shellcheck disable=SC2046  # pkg-config prints a list
-    compile_c driver bench/{driver,h2,turn,fleet,load,tokens,launch,samples,proc}.c src/base/*.c \
+    compile_c driver bench/{driver,h2,turn,fleet,load,connections,tokens,launch,samples,proc}.c src/base/*.c \
         $(pkg-config --libs libnghttp2 nettle)
 }

@@ -142,6 +142,15 @@ measure_memory() {
     done
 }
 
+# Of weir alone, whose door for HTTP speaks both versions.
+measure_connections() {
+    case " $SERVERS " in *" weir "*) ;; *) return ;; esac
+    say "connections: weir"
+    WEIR_LIMIT_CONNECTIONS=4096 start weir || return 0
+    keep weir 1 connections --port "$(port_in "$DATA/ports.json" http)" --pid "$PID" --connections 1000
+    stop
+}
+
 measure_start() {
     local arguments=(serve -c bench/weir.yaml --script "$OUT/script.yaml" --threads 1
         --data "$DATA/start" --nimi-grpc off --nimi-http off)
@@ -170,6 +179,7 @@ compile_peers
 bench/script.sh "$CHUNKS" "$MEMORY_CHUNKS" >"$OUT/script.yaml"
 measure_rounds
 measure_memory
+measure_connections
 measure_start
 python3 bench/table.py "$RESULTS" "$OUT" bench/figures.md
 more "Short calls" bench/calls.sh "${SHORT[@]}"

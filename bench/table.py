@@ -19,6 +19,7 @@ PACED_ONE = {"mode": "paced", "connections": 1}
 PACED_MANY = {"mode": "paced", "connections": 100}
 MEMORY = {"mode": "memory", "connections": 1}
 BURST = {"mode": "memory", "connections": 10}
+CONNECTIONS = {"mode": "connections"}
 
 # title, which results, path of the number, scale, digits, which way is better
 ROWS = [
@@ -55,6 +56,8 @@ ROWS = [
     ("3 s after 10,000 turns at once, RSS MB", BURST, "after_burst.rss_kb", 1 / 1024, 1, "less"),
     ("3 s after 10,000 turns at once, of what was idle", BURST, "after_burst_to_quiet", 1, 2,
      "less"),
+    ("bytes an HTTP/2 connection", CONNECTIONS, "http2.rss_bytes", 1, 0, "less"),
+    ("bytes a kept HTTP/1.1 connection", CONNECTIONS, "http1.rss_bytes", 1, 0, "less"),
     ("exec to GET /health, ms", {"mode": "start", "probe": "health"}, "start_us.p50", 1e-3, 1,
      "less"),
     ("exec to HTTP/2 SETTINGS, ms", {"mode": "start", "probe": "settings"}, "start_us.p50",
