@@ -500,7 +500,7 @@ static void pass_window(struct fixture *f, size_t bytes) {
         assert_int_equal(session_table_trim(f->table, 0), SESSIONS_TRIM_MS);
 }
 
-static void after_a_burst_the_longest_unused_sessions_leave_memory(void **state) {
+static void after_a_burst_idle_sessions_leave_memory(void **state) {
     struct fixture *f = *state;
     size_t asked = 0;
     session_table_many_with(f->table, count_call, &asked);
@@ -525,8 +525,10 @@ static void after_a_burst_the_longest_unused_sessions_leave_memory(void **state)
     assert_int_equal(asked, 1);
     release(&f->t[1], NULL);
     assert_false(take_turn(f, 0, 1));
-    assert_false(take_turn(f, 39, 1));
-    assert_true(take_turn(f, 1, 1));
+    size_t read_again = 0; /* which ones is a matter of their stripes */
+    for (size_t i = 1; i < 40; i++) read_again += take_turn(f, i, 1);
+    assert_in_range(read_again, 40 - SESSIONS_IDLE_BYTES / (100 * KIB) - 1,
+                    40 - SESSIONS_IDLE_BYTES * 7 / 8 / (102 * KIB));
     take_turn(f, 2, SESSIONS_IDLE_BYTES);
     assert_int_equal(asked, 2);
     session_table_shed(f->table, SIZE_MAX);
@@ -1144,7 +1146,7 @@ int main(void) {
         TEST(where_memory_is_short_idle_sessions_go_and_no_other),
         STORED(a_stored_session_leaves_memory_when_unused_for_long),
         TEST(without_a_store_nothing_goes_for_its_age),
-        STORED(after_a_burst_the_longest_unused_sessions_leave_memory),
+        STORED(after_a_burst_idle_sessions_leave_memory),
         STORED(a_steady_load_keeps_its_sessions),
         STORED(many_sessions_leave_in_several_calls),
         STORED(what_idle_sessions_hold_is_counted_exactly),
