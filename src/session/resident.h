@@ -37,7 +37,7 @@ struct session {
     struct list waiters;     /* leases, the oldest first */
     struct list idle;        /* in the stripe's list, least recently used first */
     uint64_t idle_since_ms;  /* when it became idle */
-    size_t idle_bytes;       /* what the table counts for it; 0: it is not idle */
+    size_t idle_bytes;       /* what the table counts for it; 0: not idle, or not counted */
 };
 
 /* What idle sessions hold that the store has too. Any thread, unless noted. */

@@ -120,21 +120,27 @@ size_t session_table_shed(struct session_table *table, size_t bytes) {
     return shed;
 }
 
+/* It may have become idle after `now_ms`. */
+static bool is_unused(const struct session *oldest, uint64_t now_ms, uint64_t unused_ms) {
+    return oldest && oldest->idle_since_ms + unused_ms <= now_ms;
+}
+
 size_t session_table_tidy(struct session_table *table, uint64_t unused_ms) {
     uint64_t now_ms = clock_mono_ms();
     size_t count = 0;
     struct session_stripe *stripe;
     for (size_t i = 0; table->store && (stripe = striped_at(table->stripes, i)); i++) {
         pthread_mutex_lock(&stripe->lock);
-        struct session *oldest = resident_oldest(stripe);
-        while (oldest && now_ms - oldest->idle_since_ms >= unused_ms) {
+        /* Among replicas one may come back to the end of the list, so each is looked at once. */
+        for (size_t left = stripe->idle_count; left > 0; left--) {
+            struct session *oldest = resident_oldest(stripe);
+            if (!is_unused(oldest, now_ms, unused_ms)) break;
             if (table->holdings) {
                 resident_rest(oldest); /* it stays if a run of it still waits for a human */
             } else {
                 resident_forget(oldest);
             }
             count++;
-            oldest = resident_oldest(stripe);
         }
         pthread_mutex_unlock(&stripe->lock);
     }
@@ -174,7 +180,7 @@ static bool trim_to(struct session_table *table, size_t bytes, uint64_t unused_m
             if (session_table_idle_bytes(table) <= bytes) break;
             pthread_mutex_lock(&stripe->lock);
             struct session *oldest = resident_oldest(stripe);
-            bool leaves = oldest && now_ms - oldest->idle_since_ms >= unused_ms;
+            bool leaves = is_unused(oldest, now_ms, unused_ms);
             if (leaves) resident_forget(oldest);
             pthread_mutex_unlock(&stripe->lock);
             count += leaves;
