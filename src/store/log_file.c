@@ -39,12 +39,14 @@ static int log_file_pass_on(struct log_file *log) {
     return log->real->pMethods->xWrite(log->real, log->gathered, (int)len, at);
 }
 
-/* Whether more of the same commit follows `len` bytes that are written now. */
-static bool continues(struct log_file *log, const char *bytes, size_t len) {
+/* Whether more of the same commit follows the `len` bytes that are written now. A frame alone, in the place of
+ * an earlier one, may be the last one of a commit. */
+static bool continues(struct log_file *log, const char *bytes, size_t len, bool follows) {
     static const char none[4];
     bool frame = len == FRAME_BYTES;
-    bool more = frame || log->wants_page;
-    log->wants_page = frame && memcmp(bytes + COMMIT_AT, none, sizeof(none)) == 0;
+    bool commits = frame && memcmp(bytes + COMMIT_AT, none, sizeof(none)) != 0;
+    bool more = (frame && !(commits && !follows)) || log->wants_page;
+    log->wants_page = frame && !commits;
     return more;
 }
 
@@ -61,7 +63,7 @@ static int log_file_write(sqlite3_file *file, const void *bytes, int amount, sql
     if (log->len == 0) log->at = at;
     memcpy(log->gathered + log->len, bytes, len);
     log->len += len;
-    return continues(log, bytes, len) ? SQLITE_OK : log_file_pass_on(log);
+    return continues(log, bytes, len, follows) ? SQLITE_OK : log_file_pass_on(log);
 }
 
 /* --- the other calls ---------------------------------------------------------------------- */

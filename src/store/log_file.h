@@ -3,7 +3,7 @@
  * SQLite writes each page of its log with two calls, 24 bytes and then 4 KiB. Through this file system of SQLite's
  * what is written one behind the other goes to the system in one call, 64 KiB at most. Nothing is
  * held back longer than SQLite itself would notice: everything is passed on with the last page of a
- * commit, before SQLite shows the commit to its readers, and before any other call on the file.
+ * commit, before SQLite shows the commit to its readers, and before the file is read, cut, measured, synced or closed.
  *
  *     frame │ page │ frame │ page │ frame of a commit │ page ─▶ written
  *
