@@ -41,6 +41,7 @@ struct h2 {
     uint64_t heard_ms; /* when bytes last arrived */
     uint64_t idle_ms;  /* when its last call ended; 0: it has calls, or had none yet */
     bool pinged;       /* only the answer to a ping has arrived since */
+    bool adopted; /* of requests that could go elsewhere: a ping without an answer ends none */
 };
 
 /* --- states ------------------------------------------------------------------------------- */
@@ -170,7 +171,7 @@ static void h2_send(struct h2 *h2) {
 
 static uint64_t h2_due_ms(const struct h2 *h2) {
     if (h2->idle_ms) return h2->idle_ms + PLACE_IDLE_MS;
-    if (h2_session_ping_waits(h2->session)) return h2->heard_ms + h2->answer_ms;
+    if (h2_session_ping_waits(h2->session) && !h2->adopted) return h2->heard_ms + h2->answer_ms;
     return h2->heard_ms + (h2->pinged ? H2_KEEPALIVE_APART_MS : h2->keepalive_ms);
 }
 
@@ -190,6 +191,9 @@ static void h2_on_timer(void *ctx) {
         h2_rearm(h2);
     } else if (h2->idle_ms) {
         h2_close(h2);
+    } else if (h2_session_ping_waits(h2->session) && h2->adopted) {
+        h2->heard_ms = loop_now_ms(h2->place->loop); /* its calls have limits of their own */
+        h2_rearm(h2);
     } else if (h2_session_ping_waits(h2->session)) {
         h2_break_at(h2, "the server does not answer any more, not even a ping", NULL);
     } else {
@@ -431,9 +435,10 @@ struct h2_stream *h2_start(struct place *place, const struct h2_server *server,
 /* --- requests that may go elsewhere, too -------------------------------------------------- */
 
 struct h2 *h2_find_room(struct place *place, const struct url *url, enum http_reach reach) {
+    if (!url->secure) return NULL; /* gRPC's may be without TLS */
     LIST_EACH(&place->shared, link) {
         struct h2 *h2 = CONTAINER_OF(link, struct h2, link);
-        if (h2->state == H2_OPEN && h2->reach >= reach &&
+        if (h2->state == H2_OPEN && h2->secure && h2->reach >= reach &&
             h2_leads_to(h2, url->host, url->port, url->secure) &&
             h2_session_has_room(h2->session))
             return h2;
@@ -453,6 +458,7 @@ struct h2 *h2_adopt(struct place *place, const struct url *url, enum http_reach 
     const struct h2_server server = {.host = url->host, .port = url->port, .secure = true};
     struct h2 *h2 = h2_make(place, &server);
     h2->reach = reach;
+    h2->adopted = true;
     h2_attach(h2, rest->fd);
     visit_move(&h2->visit, rest->visit, h2_on_ticket, h2);
     buf_append(&h2->out, rest->unsent);

@@ -39,10 +39,16 @@ static bool h2_request_exit(struct h2_request *request) {
     return !left;
 }
 
-void h2_request_leave(struct h2_request *request) {
+/* The stream that it had, which is to be cancelled, or NULL. */
+static struct h2_stream *h2_request_close(struct h2_request *request) {
     struct h2_stream *stream = request->stream;
     request->stream = NULL;
     request->left = true;
+    return stream;
+}
+
+void h2_request_leave(struct h2_request *request) {
+    struct h2_stream *stream = h2_request_close(request);
     if (request->inside == 0) h2_request_free(request);
     if (stream) h2_stream_cancel(stream);
 }
@@ -59,7 +65,7 @@ void h2_request_pause(struct h2_request *request) {
     if (request->stream) h2_stream_pause(request->stream);
 }
 
-/* Act on the answer of an event. False: no further event comes now. */
+/* Act on the answer of an event, which is still on the stack. False: no further event comes now. */
 static bool h2_request_obey(struct h2_request *request, enum http1_go go) {
     struct err why;
     if (request->left) return false;
@@ -68,8 +74,10 @@ static bool h2_request_obey(struct h2_request *request, enum http1_go go) {
     case HTTP1_PAUSE: h2_request_pause(request); return false;
     case HTTP1_STOP: break;
     }
+    struct h2_stream *stream = h2_request_close(request);
+    if (stream) h2_stream_cancel(stream);
     err_set(&why, ERR_UNAVAILABLE, "the answer is not wanted any more");
-    h2_request_end(request, &why, false);
+    request->events->on_end(&why, false, request->ctx);
     return false;
 }
 

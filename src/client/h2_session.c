@@ -7,6 +7,7 @@
 #include <nghttp2/nghttp2.h>
 #include <stdlib.h>
 
+#define ROOM_BYTES 32768
 #define FIELD_EXTRA_BYTES 32 /* RFC 9113 6.5.2 */
 
 /* Only one ping is sent at a time, so its content does not matter. */
@@ -23,6 +24,7 @@ struct h2_session {
     uint32_t fault; /* why we end the connection; 0: we do not */
     size_t section_bytes;
     uint64_t feeds; /* how often bytes came */
+    bool silent;    /* a call was given up, and nothing has come since it began */
 };
 
 struct h2_stream {
@@ -140,6 +142,8 @@ static void fail_stream(struct h2_stream *stream, const struct err *why) {
 }
 
 void h2_stream_cancel(struct h2_stream *stream) {
+    struct h2_session *session = stream->session;
+    if (session && stream->feeds == session->feeds) session->silent = true;
     reset(stream, NGHTTP2_CANCEL);
     leave_session(stream);
     h2_stream_enter(stream);
@@ -526,6 +530,7 @@ static bool refuse_server(const struct h2_session *session, const char *detail, 
 
 bool h2_session_feed(struct h2_session *session, struct str bytes, struct err *e) {
     session->feeds++;
+    session->silent = false;
     ssize_t used =
         nghttp2_session_mem_recv(session->inner, (const uint8_t *)bytes.at, bytes.len);
     if (used < 0) return refuse_server(session, nghttp2_strerror((int)used), e);
@@ -569,8 +574,11 @@ bool h2_session_over(const struct h2_session *session) {
            !nghttp2_session_want_write(session->inner);
 }
 
+/* A server that is silent may be gone, and the window for what is sent belongs to all calls: a body that it
+ * does not read would hold up the next ones. */
 bool h2_session_has_room(const struct h2_session *session) {
-    return !h2_session_drains(session) &&
+    return !h2_session_drains(session) && !session->silent && !session->ping_waits &&
+           nghttp2_session_get_remote_window_size(session->inner) >= ROOM_BYTES &&
            session->stream_count < nghttp2_session_get_remote_settings(
                                        session->inner, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 }

@@ -43,6 +43,7 @@ struct config_provider {
     const struct config_header *headers;
     size_t header_count;
     uint64_t connect_ms, first_byte_ms, stall_ms, total_ms, retries; /* or CONFIG_UNSET */
+    bool http2;             /* where its server has it */
     bool forbid_link_local; /* never ask it at a link-local or private IPv6 address */
     bool join_users;        /* of "openai": join consecutive user messages into one */
     unsigned realtime;      /* enum live_which (provider/live.h) */

@@ -68,6 +68,7 @@ static struct remote_options remote_options_of(const struct config_provider *fro
         .key_header = from->key_header,
         .joins_users = from->join_users,
     };
+    options.http2 = from->http2;
     options.reach = from->forbid_link_local ? HTTP_NOT_LINK_LOCAL : HTTP_ANYWHERE;
     options.connect_ms = or_usual(from->connect_ms, options.connect_ms);
     options.first_byte_ms = or_usual(from->first_byte_ms, options.first_byte_ms);

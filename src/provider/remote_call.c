@@ -158,7 +158,7 @@ static void remote_call_ask(struct provider_call *call) {
     request.body = buf_str(&call->body);
     request.body_max_bytes = options->reply_max_bytes;
     request.once = options->party != NULL;
-    request.shared = true;
+    request.shared = options->http2;
     /* Without streaming, the head may come only when the whole answer is ready. */
     if (call->whole && !options->party) request.first_byte_ms = 0;
     call->answered = false;

@@ -25,6 +25,7 @@ static void on_request(struct h2_peer *h2, int32_t id, struct str path, bool who
     atomic_fetch_add(&scene->requests, 1);
     memcpy(scene->fields, h2->fields, sizeof(scene->fields));
     scene->heard = h2_peer_stream(h2, id)->heard.len;
+    if (str_equal(path, STR("/silent"))) return;
     if (str_equal(path, STR("/half"))) {
         scene->half = id;
         h2_peer_begin(h2, id, "200", NULL);
@@ -280,6 +281,25 @@ static void a_call_may_be_left_at_any_time(void **state) {
     }
 }
 
+/* The connection may be a dead one: the next call does not try it again. */
+static void a_silent_connection_gets_no_further_calls(void **state) {
+    (void)state;
+    struct scene scene;
+    struct ask silent = {0}, next = {0};
+    open_scene(&scene, 100);
+    struct http_request request = request_of(&scene, "/silent");
+    request.first_byte_ms = 50;
+    ask_start(&silent, &scene.asker, &request);
+    loop_run(scene.asker.loop);
+    assert_int_equal(silent.ends, 1);
+    assert_int_equal(silent.code, ERR_DEADLINE_EXCEEDED);
+    ask_done(&silent);
+    begin(&next, &scene, "/");
+    loop_run(scene.asker.loop);
+    expect(&next, "200 application/grpc;two;whole");
+    shut_scene(&scene, 2, 2);
+}
+
 static void before_the_first_connection_each_dials(void **state) {
     (void)state;
     struct scene scene = {.max_streams = 100};
@@ -305,6 +325,7 @@ int main(void) {
         cmocka_unit_test(a_lost_connection_fails_what_was_begun),
         cmocka_unit_test(a_connection_lost_while_idle_is_replaced_once),
         cmocka_unit_test(a_call_may_be_left_at_any_time),
+        cmocka_unit_test(a_silent_connection_gets_no_further_calls),
         cmocka_unit_test(before_the_first_connection_each_dials),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

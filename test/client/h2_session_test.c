@@ -428,6 +428,48 @@ static void a_ping_waits_for_its_answer(void **state) {
     assert_false(h2_session_ping_waits(pair->session));
 }
 
+static void there_is_room_while_the_server_answers(void **state) {
+    struct pair *pair = *state;
+    struct asker given_up, answered;
+    exchange(pair);
+    assert_true(h2_session_has_room(pair->session));
+    h2_session_ping(pair->session);
+    assert_false(h2_session_has_room(pair->session));
+    exchange(pair);
+    assert_true(h2_session_has_room(pair->session));
+    ask_whole(&given_up, pair->session, "/silent");
+    exchange(pair);
+    assert_true(h2_session_has_room(pair->session));
+    h2_stream_cancel(given_up.stream); /* nothing has come since it began */
+    assert_false(h2_session_has_room(pair->session));
+    ask_whole(&answered, pair->session, "/3");
+    exchange(pair);
+    assert_true(h2_session_has_room(pair->session));
+    buf_done(&given_up.heard);
+    buf_done(&answered.heard);
+}
+
+/* What is sent shares one window: without an answer to it, the next body would wait. */
+static void there_is_room_for_a_body(void **state) {
+    struct pair *pair = *state;
+    struct asker asker;
+    static char body[40 * KIB];
+    exchange(pair);
+    ask(&asker, pair->session, "/silent");
+    assert_true(h2_stream_write(asker.stream, str_of(body, sizeof(body))));
+    struct buf unread;
+    struct str bytes;
+    buf_init(&unread, MIB);
+    while ((bytes = h2_session_pull(pair->session)).len) buf_append(&unread, bytes);
+    assert_false(h2_session_has_room(pair->session));
+    h2_peer_feed(&pair->peer, buf_str(&unread)); /* it opens the window again */
+    exchange(pair);
+    assert_true(h2_session_has_room(pair->session));
+    h2_stream_cancel(asker.stream);
+    buf_done(&unread);
+    buf_done(&asker.heard);
+}
+
 /* --- cut anywhere ------------------------------------------------------------------------- */
 
 struct dialog {
@@ -557,6 +599,8 @@ int main(void) {
         TEST(hints_before_the_head_are_not_the_head),
         cmocka_unit_test(another_protocol_is_named),
         TEST(a_ping_waits_for_its_answer),
+        TEST(there_is_room_while_the_server_answers),
+        TEST(there_is_room_for_a_body),
         cmocka_unit_test(a_server_reads_the_same_however_it_is_cut),
         cmocka_unit_test(no_truncated_answer_is_whole),
     };

@@ -113,6 +113,7 @@ static void a_provider_has_every_field_that_its_entry_says(void **state) {
                                               "    total: 4m\n"
                                               "    retries: 0\n"
                                               "    join_users: true\n"
+                                              "    http2: true\n"
                                               "agents: [{slug: a}]\n");
     const struct config_provider *team = provider(config, "team");
     assert_str(team->kind, "openai-responses");
@@ -120,6 +121,7 @@ static void a_provider_has_every_field_that_its_entry_says(void **state) {
     assert_str(team->query, "api-version=1");
     assert_str(team->key_header, "api-key");
     assert_true(team->join_users);
+    assert_true(team->http2);
     assert_int_equal(team->header_count, 2);
     assert_str(team->headers[1].name, "X_Two");
     assert_str(team->headers[1].value, "a b");
