@@ -33,7 +33,7 @@ SECONDS_EACH=${BENCH_SECONDS:-5}
 SESSIONS=${BENCH_SESSIONS:-500}
 if [ "${1:-}" = --short ]; then ROUNDS=1 SECONDS_EACH=1 SESSIONS=20; fi
 TOKENS=$(((SECONDS_EACH + 3) * 100)) # the measured part lies well inside of each turn
-WAYS=${BENCH_WAYS:-"direct forwarder haproxy nginx weir"}
+WAYS=${BENCH_WAYS:-"direct forwarder haproxy nginx weir weir_h2"}
 RESULTS=$OUT/model.jsonl
 SEALER='' SEALED_PORT='' SHARED_PORT=''
 : >"$RESULTS"
@@ -197,6 +197,7 @@ compile
 for way in haproxy nginx; do
     command -v $way >/dev/null || { say "no $way here: it is left out"; WAYS=${WAYS/$way/}; }
 done
+command -v haproxy >/dev/null || WAYS=${WAYS/weir_h2/} # it carries the mock's TLS
 start_mock "$TOKENS"
 case $WAYS in *_tls* | *_h2*) start_sealer ;; esac
 for round in $(seq "$ROUNDS"); do

@@ -2,7 +2,7 @@
 # run: measure weir beside the gRPC servers of C++, Go and Rust and beside the floor, and show it
 # beside what was kept.
 #
-#   make bench                          with calls, model, growth, late, live, fanout, invoke, instructions.sh
+#   make bench                          with start, calls, model, growth, late, live, fanout, invoke, instructions.sh
 #   BENCH_SECONDS=5 BENCH_PACED_SECONDS=30 make bench    about twenty
 #   bench/run.sh --short                one round: whether everything still runs
 #
@@ -182,6 +182,7 @@ measure_memory
 measure_connections
 measure_start
 python3 bench/table.py "$RESULTS" "$OUT" bench/figures.md
+more "A start" bench/start.sh "${SHORT[@]}"
 more "Short calls" bench/calls.sh "${SHORT[@]}"
 more "Tokens of a model" bench/model.sh "${SHORT[@]}"
 more "Growth" bench/growth.sh "${SHORT[@]}"
