@@ -438,7 +438,7 @@ struct h2 *h2_find_room(struct place *place, const struct url *url, enum http_re
     if (!url->secure) return NULL; /* gRPC's may be without TLS */
     LIST_EACH(&place->shared, link) {
         struct h2 *h2 = CONTAINER_OF(link, struct h2, link);
-        if (h2->state == H2_OPEN && h2->secure && h2->reach >= reach &&
+        if (h2->state == H2_OPEN && h2->reach >= reach &&
             h2_leads_to(h2, url->host, url->port, url->secure) &&
             h2_session_has_room(h2->session))
             return h2;

@@ -98,8 +98,9 @@ bool import_forks(const struct message *history, size_t history_count,
  *
  * The result is a view of `text`: its last question, if everything before it is the session's
  * text, or the newest part of it, word for word; else all of `text`. */
-bool import_is_packed(
-    struct str text); /* whether it may begin so: no history is needed for that */
 struct str import_unpack(const struct message *history, size_t history_count, struct str text);
+
+/* Whether `text` begins as such a one does. If not, import_unpack() needs no history. */
+bool import_is_packed(struct str text);
 
 #endif

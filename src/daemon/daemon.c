@@ -194,8 +194,8 @@ static void make_workers(struct daemon *daemon) {
 
 /* --- memory ------------------------------------------------------------------------------- */
 
-#define SESSION_UNUSED_MS                                                                      \
-    30000 /* then its history leaves memory; the store has it. Many leave sooner */
+/* Then a session's history leaves memory; the store has it. Where there are many, they leave sooner. */
+#define SESSION_UNUSED_MS 30000
 #define LEASES_WAITED 3 /* so many leases a turn waits for a session of another replica */
 #define OVER_PART 4     /* of the machine's memory, if no limit is set */
 

@@ -13,7 +13,8 @@
  * A steady load is left alone: what it frees it soon needs again.
  *
  * Memory   owns what the threads handed over.
- * Threads  the home loop, but for heap_rest_trim(); heap_rest_new() and heap_rest_free() while it is the only thread.
+ * Threads  the home loop, but for heap_rest_trim(); heap_rest_new() and heap_rest_free() while it is
+ *          the only thread.
  */
 #ifndef WEIR_DAEMON_HEAP_REST_H
 #define WEIR_DAEMON_HEAP_REST_H

@@ -39,8 +39,8 @@ static int log_file_pass_on(struct log_file *log) {
     return log->real->pMethods->xWrite(log->real, log->gathered, (int)len, at);
 }
 
-/* Whether more of the same commit follows the `len` bytes that are written now. A frame alone, in the place of
- * an earlier one, may be the last one of a commit. */
+/* Whether more of the same commit follows the `len` bytes that are written now. A frame alone, in
+ * the place of an earlier one, may be the last one of a commit. */
 static bool continues(struct log_file *log, const char *bytes, size_t len, bool follows) {
     static const char none[4];
     bool frame = len == FRAME_BYTES;

@@ -1,9 +1,10 @@
 /* log_file: the write-ahead log of a store's database, written by the commit and not by the piece.
  *
- * SQLite writes each page of its log with two calls, 24 bytes and then 4 KiB. Through this file system of SQLite's
- * what is written one behind the other goes to the system in one call, 64 KiB at most. Nothing is
- * held back longer than SQLite itself would notice: everything is passed on with the last page of a
- * commit, before SQLite shows the commit to its readers, and before the file is read, cut, measured, synced or closed.
+ * SQLite writes each page of its log with two calls, 24 bytes and then 4 KiB. Through this file
+ * system of SQLite's what is written one behind the other goes to the system in one call, 64 KiB at
+ * most. Nothing is held back longer than SQLite itself would notice: everything is passed on with
+ * the last page of a commit, before SQLite shows the commit to its readers, and before the file is
+ * read, cut, measured, synced or closed.
  *
  *     frame │ page │ frame │ page │ frame of a commit │ page ─▶ written
  *
