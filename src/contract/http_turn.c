@@ -408,7 +408,7 @@ static struct route_call *call_of(void *ctx) {
 }
 
 size_t http_turn_queued(void *ctx) {
-    return route_queued(call_of(ctx));
+    return route_pressure(call_of(ctx));
 }
 
 void http_turn_wake_at(size_t low, void *ctx) {

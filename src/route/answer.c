@@ -532,6 +532,10 @@ size_t route_queued(const struct route_call *call) {
     return exchange_queued(call->exchange);
 }
 
+size_t route_pressure(const struct route_call *call) {
+    return exchange_pressure(call->exchange);
+}
+
 void route_wake_at(struct route_call *call, size_t low) {
     exchange_wake_at(call->exchange, low);
 }

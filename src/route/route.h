@@ -227,7 +227,9 @@ bool route_wants_upgrade(const struct route_call *call, struct str protocol);
 void route_upgrade(struct route_call *call, struct str protocol);
 void route_consumed(struct route_call *call, size_t len);
 
+/* As those of rpc.h. */
 size_t route_queued(const struct route_call *call);
+size_t route_pressure(const struct route_call *call);
 void route_wake_at(struct route_call *call, size_t low);
 uint64_t route_stalled_ms(const struct route_call *call);
 /* Cut the connection (HTTP/1) or the stream (HTTP/2) of a peer that does not read. `left`

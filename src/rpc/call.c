@@ -388,6 +388,10 @@ size_t rpc_queued(const struct rpc_call *call) {
     return exchange_queued(call->exchange);
 }
 
+size_t rpc_pressure(const struct rpc_call *call) {
+    return exchange_pressure(call->exchange);
+}
+
 void rpc_wake_at(struct rpc_call *call, size_t low) {
     if (call_is_live(call)) exchange_wake_at(call->exchange, low);
 }

@@ -288,7 +288,7 @@ static void *reflection_on_open(struct rpc_call *call, void *service_ctx) {
 }
 
 static void reflection_go_on(struct rpc_call *call) {
-    if (rpc_queued(call) > QUEUE_HIGH_BYTES) {
+    if (rpc_pressure(call) > QUEUE_HIGH_BYTES) {
         rpc_wake_at(call, QUEUE_LOW_BYTES);
     } else {
         rpc_next(call);

@@ -254,9 +254,10 @@ void rpc_message_end(struct rpc_call *call);
 char *rpc_messages_room(struct rpc_call *call, size_t max_bytes);
 void rpc_messages_put(struct rpc_call *call, size_t len);
 
-/* Bytes queued and not yet written; ask for drained() when they fall to `low`; how long the
- * peer has not read. */
+/* Bytes queued and not yet written; the same for one that waits when they are many (see
+ * exchange_pressure); ask for drained() when they fall to `low`; how long the peer has not read. */
 size_t rpc_queued(const struct rpc_call *call);
+size_t rpc_pressure(const struct rpc_call *call);
 void rpc_wake_at(struct rpc_call *call, size_t low);
 uint64_t rpc_stalled_ms(const struct rpc_call *call);
 

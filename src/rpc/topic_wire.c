@@ -13,7 +13,7 @@ void rpc_topic_put(size_t bytes, void *ctx) {
 }
 
 size_t rpc_topic_queued(void *ctx) {
-    return rpc_queued(topic_wire_call_of(ctx));
+    return rpc_pressure(topic_wire_call_of(ctx));
 }
 
 void rpc_topic_wake_at(size_t low, void *ctx) {

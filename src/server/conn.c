@@ -172,6 +172,7 @@ struct conn *conn_new(const struct conn_options *options) {
 
     list_init(&conn->exchanges);
     list_init(&conn->dirty);
+    list_init(&conn->waiting);
     list_init(&conn->link);
     list_append(&conn->home->conns, &conn->link);
     task_init(&conn->flush, flush, conn);
@@ -370,6 +371,18 @@ static bool send_gathered(struct conn *conn, size_t *ret_sent) {
     return waiting == 0;
 }
 
+void conn_await_room(struct conn *conn, struct exchange *exchange) {
+    if (!list_linked(&exchange->waits)) list_append(&conn->waiting, &exchange->waits);
+}
+
+static void wake_waiting(struct conn *conn) {
+    size_t left = conn->queued_bytes + conn_unsent_bytes(conn);
+    if (conn->blocked && left > conn->limits->connection_max_bytes / 2) return;
+    struct list *link;
+    while ((link = list_pop(&conn->waiting)))
+        exchange_mark(CONTAINER_OF(link, struct exchange, waits));
+}
+
 static void pump(struct conn *conn) {
     if (conn->yields || !send_unsent(conn)) return;
     size_t left = 0;
@@ -388,6 +401,8 @@ static void flush(void *ctx) {
     if (conn->protocol) conn->protocol->settle(conn);
     if (conn->state != CONN_CUT) pump(conn);
     if (conn->state == CONN_CUT) return;
+    conn->blocked = conn->window_shut || conn_unsent_bytes(conn) > 0;
+    wake_waiting(conn);
     conn_watch(conn);
     conn_rearm(conn);
 }

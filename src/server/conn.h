@@ -200,7 +200,8 @@ struct conn {
     struct list link;      /* in home->conns */
     struct list exchanges; /* in order of arrival */
     size_t exchange_count;
-    struct list dirty; /* exchanges with new output since the last flush */
+    struct list dirty;   /* exchanges with new output since the last flush */
+    struct list waiting; /* exchanges that could go on, if there were room; the first is next */
 
     struct task flush;
     struct timer timer; /* for the earliest of all deadlines */
@@ -219,6 +220,8 @@ struct conn {
 
     uint8_t preface_seen; /* bytes that matched the HTTP/2 preface so far */
     bool yields;          /* wrote enough for this turn */
+    bool blocked;         /* the last flush left bytes that the peer has no room for */
+    bool window_shut;     /* HTTP/2: its window for the whole connection is used up */
     bool stopping;        /* shut_down was asked for */
     bool late;            /* it arrived while the server was stopping */
     bool peer_ended;      /* there is nothing left to read */
@@ -245,6 +248,16 @@ struct conn *conn_new(const struct conn_options *options);
 static inline size_t conn_unsent_bytes(const struct conn *conn) {
     return conn->unsent.len + conn->transport->held;
 }
+
+/* Whether owners that can wait must: the peer takes nothing, and the rest of the room is for answers
+ * that cannot wait. While it takes something, streams that it does not read hold up no other. */
+static inline bool conn_is_full(const struct conn *conn) {
+    size_t limit = conn->limits->connection_max_bytes;
+    return conn->blocked && conn->queued_bytes + conn_unsent_bytes(conn) >= limit - limit / 4;
+}
+
+/* Mark the exchange when the connection is no longer blocked, or half of its room is free. */
+void conn_await_room(struct conn *conn, struct exchange *exchange);
 
 /* From the transport. */
 void conn_receive(struct conn *conn, struct str bytes);
@@ -283,7 +296,7 @@ struct section {
 
 struct exchange {
     struct conn *conn;
-    struct list link, dirty;
+    struct list link, dirty, waits;
     const struct exchange_events *events; /* NULL: answered by the server itself */
     void *ctx;
     struct request *request;

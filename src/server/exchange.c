@@ -39,6 +39,7 @@ struct exchange *exchange_new(struct conn *conn, enum exchange_http http) {
     exchange->request = request_new(conn->limits);
     buf_init(&exchange->out, QUEUE_MAX_BYTES);
     list_init(&exchange->dirty);
+    list_init(&exchange->waits);
     list_init(&exchange->link);
     list_append(&conn->exchanges, &exchange->link);
     conn->exchange_count++;
@@ -87,6 +88,7 @@ void exchange_close(struct exchange *exchange, enum exchange_close how) {
     conn->protocol->forget(exchange);
     list_remove(&exchange->link);
     list_remove(&exchange->dirty);
+    list_remove(&exchange->waits);
     conn->queued_bytes -= exchange->counted;
     if (--conn->exchange_count == 0) conn->idle_ms = loop_now_ms(conn->home->loop);
     atomic_fetch_sub_explicit(&conn->home->exchange_count, 1, memory_order_relaxed);
@@ -287,6 +289,10 @@ size_t exchange_queued(const struct exchange *exchange) {
     return exchange->out.len - exchange->out_at;
 }
 
+size_t exchange_pressure(const struct exchange *exchange) {
+    return conn_is_full(exchange->conn) ? QUEUE_MAX_BYTES : exchange_queued(exchange);
+}
+
 struct buf *exchange_out(struct exchange *exchange) {
     if (!exchange->out.at) home_lend_spare(exchange->conn->home, &exchange->out);
     return &exchange->out;
@@ -304,15 +310,17 @@ static bool over_limit(const struct exchange *exchange) {
            exchange_now_ms(exchange) - conn->progress_ms > OVER_LIMIT_GRACE_MS;
 }
 
-/* Whether the connection already knows of queued bytes: the next flush then counts these
- * too. */
+/* Whether the connection already knows of queued bytes: the next flush then takes these too. */
 static bool is_noted(const struct exchange *exchange) {
     return list_linked(&exchange->dirty) && exchange->counted > 0 && buf_ok(&exchange->out) &&
            !exchange->aborted && !exchange->ended;
 }
 
 void exchange_touch(struct exchange *exchange) {
-    if (is_noted(exchange)) return;
+    if (is_noted(exchange)) {
+        count_queued(exchange);
+        return;
+    }
     if (exchange->aborted) {
         exchange->out.len = exchange->out_at + exchange->counted;
         return;
@@ -358,6 +366,10 @@ void exchange_wake_at(struct exchange *exchange, size_t low) {
 void exchange_settle(struct exchange *exchange) {
     count_queued(exchange);
     if (!exchange->wakes || exchange_queued(exchange) > exchange->wake_low) return;
+    if (conn_is_full(exchange->conn)) {
+        conn_await_room(exchange->conn, exchange);
+        return;
+    }
     exchange->wakes = false;
     if (exchange->events && exchange->events->on_drained && !exchange->aborted)
         exchange->events->on_drained(exchange, exchange->ctx);

@@ -136,7 +136,13 @@ void exchange_touch(struct exchange *exchange);
 /* Bytes queued here and not yet accepted by the connection's own write buffer. */
 size_t exchange_queued(const struct exchange *exchange);
 
-/* Call on_drained once, when exchange_queued() has fallen to `low` or below. */
+/* The same for an owner that can wait: as much as a queue can hold, while the connection takes
+ * nothing and has little room left. Streams that stop there lose nothing, however many share a
+ * connection whose peer pauses. */
+size_t exchange_pressure(const struct exchange *exchange);
+
+/* Call on_drained once, when exchange_queued() has fallen to `low` or below and the connection has
+ * room. Those that wait for its room get it in the order in which they began to wait. */
 void exchange_wake_at(struct exchange *exchange, size_t low);
 
 /* No more bytes. Trailers go out on HTTP/2 and, when the client said `TE: trailers`, with a

@@ -75,6 +75,7 @@ void http2_gather(struct conn *conn, struct gather *gather) {
         put_frame(http2, gather, str_of(frame, (size_t)len));
     }
     http2->gather = NULL;
+    conn->window_shut = nghttp2_session_get_remote_window_size(http2->session) <= 0;
     bool over = !nghttp2_session_want_read(http2->session) &&
                 !nghttp2_session_want_write(http2->session);
     if (over || http2->ending) conn_finish(conn);

@@ -640,6 +640,79 @@ static void streams_that_wait_hold_up_no_other(void **state) {
     assert_true(scene->app.calls[20].body_ended);
 }
 
+/* --- streams of a connection that has little room ----------------------------------------- */
+
+#define PAUSED 100
+#define PAUSED_BYTES (8 * KIB)
+
+static void answer_paused(struct scene *scene, struct exchange **exchanges, int32_t *ids) {
+    static const char bytes[PAUSED_BYTES];
+    scene->app.keeps = true;
+    for (size_t i = 0; i < PAUSED; i++) {
+        ids[i] = ask_open(scene, &exchanges[i]);
+        exchange_authenticated(exchanges[i]);
+        exchange_head(exchanges[i], 200, NULL, 0);
+    }
+    talk(scene);
+    for (size_t i = 0; i < PAUSED; i++)
+        exchange_send(exchanges[i], str_of(bytes, sizeof(bytes)));
+}
+
+static void
+a_connection_that_takes_nothing_makes_its_streams_wait_and_loses_none(void **state) {
+    struct scene *scene = *state;
+    struct exchange *exchanges[PAUSED], *last, *next;
+    int32_t ids[PAUSED];
+    ask_open(scene, &last);
+    ask_open(scene, &next);
+    answer_paused(scene, exchanges, ids);
+    scene->fake.window = 0;
+    assert_int_equal(exchange_pressure(last), 0); /* nobody knows yet that it takes nothing */
+    loop_turn(scene->fake.loop);
+    assert_int_equal(exchange_queued(last), 0);
+    assert_true(exchange_pressure(last) > MIB);
+    exchange_wake_at(next, 0);
+    exchange_wake_at(last, 0);
+    for (int second = 0; second < 10; second++) {
+        loop_advance(scene->fake.loop, 1000);
+        assert_true(exchange_pressure(last) > MIB);
+    }
+    assert_int_equal(scene->app.calls[0].drained + scene->app.calls[1].drained, 0);
+    fake_allow(&scene->fake, SIZE_MAX);
+    talk(scene);
+    assert_int_equal(scene->app.calls[0].drained, 1);
+    assert_int_equal(scene->app.calls[1].drained, 1);
+    assert_int_equal(exchange_pressure(last), 0);
+    for (size_t i = 0; i < PAUSED; i++) {
+        assert_int_equal(stream_of(scene, ids[i])->body_bytes, PAUSED_BYTES);
+        assert_false(stream_of(scene, ids[i])->closed);
+    }
+}
+
+/* The peer reads the connection but not these streams. */
+static void streams_that_are_not_read_leave_room_for_one_that_is(void **state) {
+    struct scene *scene = *state;
+    struct exchange *exchanges[PAUSED], *read;
+    int32_t ids[PAUSED];
+    const nghttp2_settings_entry no_window = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0};
+    nghttp2_submit_settings(scene->session, 0, &no_window, 1);
+    answer_paused(scene, exchanges, ids);
+    int32_t id = ask_open(scene, &read);
+    exchange_head(read, 200, NULL, 0);
+    nghttp2_submit_window_update(scene->session, 0, id, MIB);
+    talk(scene);
+    assert_int_equal(stream_of(scene, ids[0])->body_bytes, 0);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(exchange_pressure(read), 0);
+        exchange_send(read, STR("news"));
+        exchange_wake_at(read, 0);
+        talk(scene);
+        loop_advance(scene->fake.loop, 1000);
+    }
+    assert_int_equal(stream_of(scene, id)->body_bytes, 40);
+    assert_int_equal(scene->app.calls[PAUSED].drained, 10);
+}
+
 /* 8 MiB, and then what the connection's window has left. */
 static void what_waits_on_a_connection_is_bounded_and_goes_on_when_taken(void **state) {
     struct scene *scene = *state;
@@ -1351,6 +1424,8 @@ int main(void) {
         SCENE(an_abort_in_the_middle_of_a_stalled_frame_is_clean),
         SCENE(a_body_that_is_not_consumed_stops_at_the_window),
         SCENE(streams_that_wait_hold_up_no_other),
+        SCENE(a_connection_that_takes_nothing_makes_its_streams_wait_and_loses_none),
+        SCENE(streams_that_are_not_read_leave_room_for_one_that_is),
         SCENE(scarce_memory_holds_streams_up_until_it_is_there_again),
         SCENE(what_waits_on_a_connection_is_bounded_and_goes_on_when_taken),
         SCENE(bytes_kept_by_a_closed_exchange_go_back_to_the_connection),

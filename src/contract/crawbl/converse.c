@@ -159,7 +159,7 @@ static void project_texts(struct str texts, size_t count, void *ctx) {
 }
 
 static size_t queued(void *ctx) {
-    return rpc_queued(((struct converse *)ctx)->call);
+    return rpc_pressure(((struct converse *)ctx)->call);
 }
 
 static void wake_at(size_t low, void *ctx) {

@@ -250,7 +250,7 @@ static struct route_call *route_of(void *ctx) {
 }
 
 static size_t agent_call_queued(void *ctx) {
-    return route_queued(route_of(ctx));
+    return route_pressure(route_of(ctx));
 }
 
 static void agent_call_wake_at(size_t low, void *ctx) {

@@ -258,7 +258,7 @@ static struct rpc_call *rpc_of_work(void *ctx) {
 }
 
 size_t nimi_queued(void *ctx) {
-    return rpc_queued(rpc_of_work(ctx));
+    return rpc_pressure(rpc_of_work(ctx));
 }
 
 size_t nimi_nothing_queued(void *ctx) {

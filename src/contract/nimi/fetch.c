@@ -114,7 +114,7 @@ static void fetch_on_piece(const struct artifact *artifact, const struct err *fa
     route_piece(reader->call, artifact->bytes);
     if (reader->next == reader->end) {
         route_sse_end(reader->call);
-    } else if (route_queued(reader->call) <= LOW_BYTES) {
+    } else if (route_pressure(reader->call) <= LOW_BYTES) {
         fetch_read_next(reader);
     } else {
         route_wake_at(reader->call, LOW_BYTES);

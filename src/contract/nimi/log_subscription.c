@@ -178,7 +178,7 @@ static void log_subscription_on_page(const struct event_log_page *page,
 static void log_subscription_read_on(struct log_subscription *subscription) {
     const struct log_subscription_options *options = &subscription->options;
     bool first = !subscription->begun;
-    if (rpc_queued(subscription->rpc) >= TOPIC_HIGH_BYTES) {
+    if (rpc_pressure(subscription->rpc) >= TOPIC_HIGH_BYTES) {
         log_subscription_move(subscription, LOG_SUBSCRIPTION_FULL);
         rpc_wake_at(subscription->rpc, TOPIC_LOW_BYTES);
         return;

@@ -92,7 +92,7 @@ static void send(struct str bytes, void *ctx) {
 }
 
 static size_t events_queued(void *ctx) {
-    return route_queued(((struct watching *)ctx)->call);
+    return route_pressure(((struct watching *)ctx)->call);
 }
 
 static void events_wake_at(size_t low, void *ctx) {

@@ -121,7 +121,7 @@ static bool next_line(struct export *export, bool *ret_bad) {
 /* False: enough is queued for now. */
 static bool send_line(struct export *export) {
     while (export->sent < export->line.len) {
-        if (route_queued(export->call) > QUEUE_MAX_BYTES) {
+        if (route_pressure(export->call) > QUEUE_MAX_BYTES) {
             route_wake_at(export->call, QUEUE_MAX_BYTES / 2);
             return false;
         }

@@ -125,7 +125,7 @@ static void add_record(struct export *export, const struct audit_record *record)
 
 /* Read on as fast as the caller does. */
 static void audit_export_go_on(struct export *export) {
-    if (rpc_queued(export->call->rpc) >= QUEUED_MAX_BYTES) {
+    if (rpc_pressure(export->call->rpc) >= QUEUED_MAX_BYTES) {
         rpc_wake_at(export->call->rpc, QUEUED_LOW_BYTES);
     } else {
         read_page(export);
