@@ -169,13 +169,15 @@ void checkpoint_look(struct checkpoint *checkpoint, int pages) {
     }
 }
 
-bool checkpoint_cut(struct checkpoint *checkpoint, struct err *e) {
+bool checkpoint_cut(struct checkpoint *checkpoint, enum checkpoint_cut how, struct err *e) {
     if (!checkpoint) return true;
     state_of(checkpoint, true);
     if (checkpoint_sync_failed(checkpoint))
         return err_set(e, ERR_UNAVAILABLE, "store %s: it could not be synced; check the disk",
                        checkpoint->db->path);
+    database_wait(checkpoint->db, how == CHECKPOINT_WAIT);
     int result = fold_alone(checkpoint, SQLITE_CHECKPOINT_TRUNCATE);
+    database_wait(checkpoint->db, true);
     if (result != SQLITE_OK) return database_fail(checkpoint->db, e);
     checkpoint->fold_at_pages = CHECKPOINT_PAGES;
     checkpoint->last_pages = 0;

@@ -41,8 +41,11 @@ void checkpoint_begin(struct checkpoint *checkpoint, int pages);
 void checkpoint_look(struct checkpoint *checkpoint, int pages);
 
 /* Fold everything and truncate the log, so that no older content of a page is left in it.
+ * how     whether to wait for a reader of another process, for two seconds at most
  * errors  ERR_UNAVAILABLE the disk is full or broken, or a reader is active: try again later */
-MUST_CHECK bool checkpoint_cut(struct checkpoint *checkpoint, struct err *e);
+enum checkpoint_cut { CHECKPOINT_WAIT, CHECKPOINT_TRY };
+MUST_CHECK bool checkpoint_cut(struct checkpoint *checkpoint, enum checkpoint_cut how,
+                               struct err *e);
 
 /* The thread failed to sync the log, or what it had folded: the store must be opened again.
  * Failures of the store's own connection are in `db`. */

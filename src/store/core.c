@@ -16,6 +16,7 @@
 #define PROJECT_ROWS 512 /* a batch takes some milliseconds, during which no commit begins */
 #define LEARN_SESSIONS 1000
 #define GROUP_TASKS 64 /* tasks per transaction */
+#define PURGE_AGAIN_MS 1000
 #define PATH_BYTES (PATH_MAX + 64)
 
 /* --- opening ------------------------------------------------------------------------------ */
@@ -241,7 +242,7 @@ static bool open_again(struct core *core, const char *folder, struct err *e) {
         return err_set(e, ERR_DATA_LOSS, "store %s: it is gone; restore it from a backup",
                        path);
     if (!open_database(core, path, &version, e) || !prepare(core, e)) return false;
-    return begin_checkpoints(core, e) && checkpoint_cut(core->checkpoint, e);
+    return begin_checkpoints(core, e) && checkpoint_cut(core->checkpoint, CHECKPOINT_WAIT, e);
 }
 
 bool core_reopen(struct core *core, const struct store_options *options, struct err *e) {
@@ -431,13 +432,16 @@ struct store_task *core_run(struct core *core, struct store_task *tasks) {
 bool core_purge(struct core *core) {
     struct err e;
     if (!core->purging) return true;
-    if (!checkpoint_cut(core->checkpoint, &e) ||
+    if (clock_mono_ms() < core->purge_ms) return false;
+    core->purge_ms = clock_mono_ms() + PURGE_AGAIN_MS;
+    if (!checkpoint_cut(core->checkpoint, CHECKPOINT_TRY, &e) ||
         !database_run(&core->db, "DELETE FROM meta WHERE name = 'purge'", &e)) {
         log_often(LOG_WARNING, "what was deleted still stands in the write-ahead log: %s",
                   e.text);
         return false;
     }
     core->purging = false;
+    core->purge_ms = 0;
     database_reached(&core->db, "purged");
     return true;
 }

@@ -40,6 +40,7 @@ struct core {
     int64_t doubted;     /* the newest row of the last transaction; shared: its count */
     int wal_pages;       /* after the latest commit */
     bool purging;        /* deleted text may still be in the write-ahead log */
+    uint64_t purge_ms;   /* not tried again before this */
     int64_t learned;     /* sessions up to this id are in `known` */
     int64_t opened_with; /* the newest row at that time */
 };

@@ -112,7 +112,7 @@ static bool open_with(struct database *db, const char *path, int flags, struct e
     if (sqlite3_open_v2(path, &db->handle, flags, log_file_system()) != SQLITE_OK)
         return database_fail(db, e);
     leave_log_alone(db, true);
-    sqlite3_busy_timeout(db->handle, BUSY_MS);
+    database_wait(db, true);
     return true;
 }
 
@@ -122,6 +122,10 @@ bool database_open(struct database *db, const char *path, struct err *e) {
 
 bool database_open_reader(struct database *db, const char *path, struct err *e) {
     return open_with(db, path, SQLITE_OPEN_READONLY, e);
+}
+
+void database_wait(struct database *db, bool waits) {
+    sqlite3_busy_timeout(db->handle, waits ? BUSY_MS : 0);
 }
 
 void database_trust(struct database *db) {

@@ -103,6 +103,10 @@ void database_close(struct database *db);
 /* The file was checked: from now on closing may fold the write-ahead log into it. */
 void database_trust(struct database *db);
 
+/* Whether statements wait, for two seconds at most, for another program that holds the file; they do
+ * from the start on. */
+void database_wait(struct database *db, bool waits);
+
 /* Run SQL that returns no rows. */
 MUST_CHECK bool database_run(struct database *db, const char *sql, struct err *e);
 

@@ -2,6 +2,7 @@
  * the process dies in the middle. Source: checks.md I7, T8. */
 #include "store/sessions.h"
 
+#include "base/clock.h"
 #include "fixture.h"
 #include "store/artifact.h"
 
@@ -288,6 +289,32 @@ static enum err_code find_artifact(struct fixture *f, int64_t id) {
     return f->failed.code;
 }
 
+/* Another program that reads, such as one that makes a backup, keeps the text in the write-ahead
+ * log. Nobody waits for that program, and the text goes soon after it. */
+static void erasing_waits_for_no_program_that_reads(void **state) {
+    FIXTURE_SQLITE_ONLY();
+    enum { WAITS_MS = 2000, NOTES = 5 }; /* as long as a commit waits for another program */
+    struct fixture *f = *state;
+    char path[128];
+    sqlite3 *reader;
+    fixture_open(f);
+    fixture_write(f, whole_run(1, "doomed", secret));
+    snprintf(path, sizeof(path), "%s/weir.db", f->folder);
+    assert_int_equal(sqlite3_open(path, &reader), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM log", NULL, NULL, NULL),
+                     SQLITE_OK);
+    uint64_t began_ms = clock_mono_ms();
+    for (int i = 0; i < NOTES; i++) {
+        fixture_write(f, whole_run(2 + (uint64_t)i, "other", "kept"));
+        assert_int_equal(erase(f, i == 0 ? "doomed" : "other"), ERR_NONE);
+    }
+    assert_in_range(clock_mono_ms() - began_ms, 0, WAITS_MS);
+    assert_true(files_say(f, secret));
+    sqlite3_exec(reader, "COMMIT", NULL, NULL, NULL);
+    sqlite3_close(reader);
+    while (files_say(f, secret)) usleep(1000);
+}
+
 static void its_artifacts_go_with_it(void **state) {
     struct fixture *f = *state;
     fixture_open(f);
@@ -512,6 +539,7 @@ int main(void) {
         TEST(a_session_that_begins_again_has_only_its_new_runs),
         TEST(an_erased_run_leaves_the_row_that_it_shared),
         TEST(an_erased_text_is_not_in_the_files_any_more),
+        TEST(erasing_waits_for_no_program_that_reads),
         TEST(its_artifacts_go_with_it),
         TEST(a_result_is_read_by_turns_of_its_session_alone),
         TEST(its_keys_go_with_it),
