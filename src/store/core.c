@@ -35,11 +35,13 @@ static int saw_commit(void *ctx, sqlite3 *handle, const char *name, int wal_page
 }
 
 /* Two megabytes of cache. Dirty pages stay in memory until the commit, so a full disk fails the
- * commit and not a statement that only reads. */
+ * commit and not a statement that only reads. A log that grew longer than 32 MiB beside a reader of
+ * another process is cut to that when it begins again. */
 static bool core_settle(struct core *core, struct err *e) {
     bool ok = database_run(
         &core->db,
-        "PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -2048;"
+        "PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 33554432;"
+        "PRAGMA cache_size = -2048;"
         "PRAGMA cache_spill = OFF; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;"
         "PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON",
         e);
