@@ -71,6 +71,15 @@ static void doctor_store_look_at(struct doctor *doctor, const char *path) {
     sqlite3_close(db);
 }
 
+/* A process that was killed leaves a write-ahead log, maybe half folded in: without that log, which
+ * is not read here, the file's pages need not fit together. */
+static bool has_log(const struct doctor *doctor) {
+    char path[PATH_MAX];
+    struct stat info;
+    doctor_store_path_of(doctor->config, "weir.db-wal", path);
+    return stat(path, &info) == 0 && info.st_size > 0;
+}
+
 static void check_database(struct doctor *doctor) {
     char path[PATH_MAX];
     struct stat info;
@@ -86,6 +95,12 @@ static void check_database(struct doctor *doctor) {
         doctor_say(doctor, FINDING_NOTE, "store", NULL,
                    "%s has %llu MiB, too much for a quick look; weir looks at its start", path,
                    (unsigned long long)info.st_size / MIB);
+    } else if (has_log(doctor)) {
+        doctor_say(
+            doctor, FINDING_NOTE, "store", NULL,
+            "%s: its write-ahead log is not folded in, as after a kill; weir looks at both at "
+            "its start",
+            path);
     } else {
         doctor_store_look_at(doctor, path);
     }

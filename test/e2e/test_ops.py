@@ -559,6 +559,35 @@ def test_doctor_sees_bad_settings_scripts_keys_and_folders(tmp_path):
     assert "is not a folder" in of(findings, "store", "bad")
 
 
+def fold_one_page(data):
+    """What a kill in the middle of a fold leaves: the first page is folded in, no other is."""
+    frame, page = 24, 4096
+    log = (data / "weir.db-wal").read_bytes()
+    folded = None
+    for at in range(32, len(log) - frame - page + 1, frame + page):
+        if log[at + 8 : at + 16] == log[16:24] and log[at : at + 4] == b"\0\0\0\1":
+            folded = log[at + frame : at + frame + page]
+    with open(data / "weir.db", "r+b") as database:
+        database.write(folded)
+
+
+def test_doctor_calls_no_store_damaged_whose_weir_was_killed(start):
+    weir = start()
+    for turn in range(9):
+        assert crawbl.one_turn(weir, "x" * 9000, session_id="s").error is None
+    weir.kill()
+    fold_one_page(pathlib.Path(weir.data))
+    code, findings = doctor(*calm(weir.folder))
+    assert code == 0 and "log is not folded in" in of(findings, "store", "note"), findings
+    weir.start()
+    with weir.http(headers=harness.bearer()) as http:
+        runs = http.get("/weir/v1/runs", params={"session_id": "s"}).json()["runs"]
+    assert [run["state"] for run in runs] == ["done"] * 9
+    weir.stop()
+    code, findings = doctor(*calm(weir.folder))
+    assert code == 0 and "weir.db is whole" in of(findings, "store", "good"), findings
+
+
 def test_doctor_looks_at_the_store_of_a_weir_that_runs_and_of_one_that_does_not(start):
     weir = start()
     assert crawbl.one_turn(weir, "hello").error is None
