@@ -1,6 +1,7 @@
 #include "store/log_file.h"
 
 #include "base/mem.h"
+#include "store/page_file.h"
 
 #include <pthread.h>
 #include <sqlite3.h>
@@ -155,6 +156,8 @@ static struct {
 static int files_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int flags,
                       int *ret_flags) {
     (void)vfs;
+    if (flags & SQLITE_OPEN_MAIN_DB)
+        return page_file_open(files.below, path, file, flags, ret_flags);
     if (!(flags & SQLITE_OPEN_WAL))
         return files.below->xOpen(files.below, path, file, flags, ret_flags);
     sqlite3_file *real = mem_zero(1, (size_t)files.below->szOsFile);
@@ -179,6 +182,7 @@ const char *log_file_system(void) {
         files.vfs.xOpen = files_open;
         if (files.vfs.szOsFile < (int)sizeof(struct log_file))
             files.vfs.szOsFile = (int)sizeof(struct log_file);
+        if (files.vfs.szOsFile < PAGE_FILE_BYTES) files.vfs.szOsFile = PAGE_FILE_BYTES;
         sqlite3_vfs_register(&files.vfs, 0);
     }
     pthread_mutex_unlock(&files.lock);

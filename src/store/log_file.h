@@ -8,8 +8,9 @@
  *
  *     frame │ page │ frame │ page │ frame of a commit │ page ─▶ written
  *
- * Other files are the system's own. A write that fails loses what was gathered, as SQLite expects of
- * a commit that fails; the call that passes it on has the error.
+ * The database file is one of page_file.h, other files are the system's own. A write that fails
+ * loses what was gathered, as SQLite expects of a commit that fails; the call that passes it on has
+ * the error.
  *
  * Memory   64 KiB for each log that is written, until it is closed.
  * Threads  any; a file belongs to the thread of its connection.

@@ -1,0 +1,43 @@
+/* page_file: the database file of a store, in whose pages nothing is left of what was moved.
+ *
+ * SQLite overwrites what is deleted (secure_delete), but not the place from which it moved a row or
+ * a key to another page: a copy stays in the room that the page has free, and is still there when
+ * the row is deleted. So that room is cleared in each page that is written to the file.
+ *
+ *     header │ places of the cells │ free room, cleared │ cells
+ *
+ * Nobody reads that room. In the write-ahead log the pages are as SQLite made them; an erasure cuts
+ * the log once it is folded in.
+ *
+ * A page of a tree is known by its first byte. The pages of other kinds begin with the number of
+ * another page, which has no such first byte in a file of up to PAGE_FILE_CLEARED_BYTES. Larger ones
+ * are written as they are.
+ *
+ * Memory   its own, until it is closed.
+ * Threads  any; a file belongs to the thread of its connection.
+ * Source   sqlite.org "Database File Format", 1.6: b-tree pages.
+ */
+#ifndef WEIR_STORE_PAGE_FILE_H
+#define WEIR_STORE_PAGE_FILE_H
+
+#include <sqlite3.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PAGE_FILE_PAGE_BYTES 4096
+#define PAGE_FILE_CLEARED_BYTES (INT64_C(64) << 30) /* 0x01000000 pages */
+#define PAGE_FILE_BYTES 64                          /* room for it that SQLite has to give */
+
+/* xOpen of SQLITE_OPEN_MAIN_DB, over the file system `below`. */
+int page_file_open(sqlite3_vfs *below, const char *path, sqlite3_file *file, int flags,
+                   int *ret_flags);
+
+/* The free room of a page, which begins `at` in the file: none if it is no page of a tree, or if what
+ * it says does not fit together. */
+struct page_room {
+    size_t from, len;
+};
+struct page_room page_file_room(const unsigned char page[static PAGE_FILE_PAGE_BYTES],
+                                sqlite3_int64 at);
+
+#endif
