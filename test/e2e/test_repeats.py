@@ -222,6 +222,25 @@ def test_a_question_can_be_named(weir):
 
 
 @pytest.mark.weir(config=ASKS)
+def test_a_question_that_is_named_is_answered_again_when_its_thread_has_gone_on(weir):
+    named = ask(weir)["approval_id"]
+    first = resume(weir, approval_id=named)
+    assert "paid paid" in first.json()["output"]
+    post(weir, "/invoke", {"input": "hello", "session_id": "s"})
+    for another in (False, True):  # the second time, another question of the thread waits
+        if another:
+            ask(weir)
+        for _ in range(2):
+            again = resume(weir, approval_id=named)
+            assert (again.status_code, again.text) == (200, first.text)
+            assert resume(weir, "no", approval_id=named).status_code == 409
+            assert resume(weir, thread="t", approval_id=named).status_code == 404
+            weir.restart()
+    assert resume(weir, "no").status_code == 200
+    assert payments(weir) == 1
+
+
+@pytest.mark.weir(config=ASKS)
 def test_another_request_with_the_key_of_a_decision_is_refused(weir):
     ask(weir)
     resume(weir, headers=KEY)

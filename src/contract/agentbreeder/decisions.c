@@ -218,7 +218,7 @@ static struct pending_answer resume_of(struct turn *turn) {
                                    .asks_again = true};
 }
 
-/* Find the question in the thread's newest run: the one that was named, or the last one. */
+/* Find the question in the run that was named, or the last one of the thread's newest run. */
 static void find_question(struct turn *turn, const struct asked_result *result) {
     bool meant = !turn->approval_run ||
                  (turn->approval_run == result->run && turn->approval_seq == result->seq);
@@ -256,6 +256,7 @@ static void look_back(struct turn *turn, const struct pending_answer *answer) {
         asked_look(&(struct asked_options){.loop = route_loop(turn->http.call),
                                            .sessions = http_turn_sessions(&turn->http),
                                            .name = answer->name,
+                                           .run = answer->run,
                                            .on_answer = decisions_on_asked,
                                            .ctx = turn});
 }
