@@ -1,6 +1,7 @@
 #include "server/conn.h"
 
 #include "base/mem.h"
+#include "server/http2_memory.h"
 
 #include <assert.h>
 #include <nghttp2/nghttp2.h>
@@ -50,6 +51,9 @@ void home_init(struct home *home, struct loop *loop) {
     *home = (struct home){.loop = loop, .date_s = -1};
     list_init(&home->conns);
     timer_init(&home->rest, loop, on_rest, home);
+    region_pool_init(&home->regions);
+    list_init(&home->awake);
+    timer_init(&home->look, loop, http2_memory_look, home);
     buf_init(&home->tls_plain, HOME_READ_BYTES + HOME_TLS_ROOM);
     buf_init(&home->tls_out, HOME_GATHER_ROOM + HOME_TLS_ROOM);
 }
@@ -61,12 +65,15 @@ static void conn_release(struct home *home) {
     free(home->read_bytes);
     free(home->gather_bytes);
     home->read_bytes = home->gather_bytes = NULL;
+    region_pool_rest(&home->regions);
 }
 
 void home_done(struct home *home) {
     assert(list_empty(&home->conns));
     timer_stop(&home->rest);
+    timer_stop(&home->look);
     conn_release(home);
+    region_pool_done(&home->regions);
     nghttp2_session_callbacks_del(home->callbacks);
     nghttp2_option_del(home->options);
 }
@@ -86,6 +93,7 @@ void home_settle(struct home *home) {
 void home_shut_down(struct home *home) {
     home->shut_down = true;
     timer_stop(&home->rest);
+    timer_stop(&home->look);
 }
 
 char *home_read_bytes(struct home *home) {
@@ -264,7 +272,7 @@ void conn_watch(struct conn *conn) {
 static void use(struct conn *conn, const struct protocol *protocol, struct str seen) {
     conn->protocol = protocol;
     protocol->start(conn);
-    if (seen.len) protocol->receive(conn, seen);
+    if (seen.len && conn->state != CONN_CUT) protocol->receive(conn, seen);
 }
 
 /* No HTTP/1 request can begin with the HTTP/2 preface. Matching bytes need not be stored,

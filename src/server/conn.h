@@ -22,6 +22,7 @@
 #define WEIR_SERVER_CONN_H
 
 #include "base/list.h"
+#include "base/region.h"
 #include "base/states.h"
 #include "loop/loop.h"
 #include "server/address.h"
@@ -85,6 +86,11 @@ struct home {
     /* Shared by all HTTP/2 sessions; created with the first one. */
     struct nghttp2_session_callbacks *callbacks;
     struct nghttp2_option *options;
+
+    /* Memory of HTTP/2 sessions, and those of them that may rest soon: http2_memory.h. */
+    struct region_pool regions;
+    struct list awake;
+    struct timer look;
 
     /* "Sun, 06 Nov 1994 08:49:37 GMT" and the second it stands for. */
     char date[32];

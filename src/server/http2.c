@@ -75,19 +75,19 @@ void http2_last_goaway(struct http2 *http2) {
 /* --- what a connection asks for ----------------------------------------------------------- */
 
 static void http2_forget(struct exchange *exchange) {
-    struct http2 *http2 = exchange->conn->protocol_state;
+    struct http2 *http2 = http2_awake(exchange->conn);
     nghttp2_session_set_stream_user_data(http2->session, exchange->stream_id, NULL);
 }
 
 static void http2_consumed(struct exchange *exchange, size_t len) {
-    struct http2 *http2 = exchange->conn->protocol_state;
+    struct http2 *http2 = http2_awake(exchange->conn);
     nghttp2_session_consume_stream(http2->session, exchange->stream_id, len);
     http2_let_go(http2, len);
     if (nghttp2_session_want_write(http2->session)) conn_flush_soon(exchange->conn);
 }
 
 static void http2_authenticated(struct conn *conn) {
-    struct http2 *http2 = conn->protocol_state;
+    struct http2 *http2 = http2_awake(conn);
     const struct server_limits *limits = conn->limits;
     if (limits->streams_max_stranger == 0 ||
         limits->streams_max_stranger >= limits->streams_max)
@@ -106,7 +106,7 @@ static bool http2_wants_bytes(const struct conn *conn) {
 /* In two steps (RFC 9113 6.8): first announce the stop; then, when the peer must have read
  * that, name the last stream that was handled. */
 static void http2_shut_down(struct conn *conn) {
-    struct http2 *http2 = conn->protocol_state;
+    struct http2 *http2 = http2_awake(conn);
     nghttp2_submit_shutdown_notice(http2->session);
     nghttp2_submit_ping(http2->session, NGHTTP2_FLAG_NONE, NULL);
     http2->notice_ms = http2_now_ms(http2);
@@ -146,7 +146,7 @@ static uint64_t http2_due_ms(const struct conn *conn) {
 }
 
 static void http2_overdue(struct conn *conn) {
-    struct http2 *http2 = conn->protocol_state;
+    struct http2 *http2 = http2_awake(conn);
     uint64_t now = http2_now_ms(http2);
     if (head_due_ms(http2) <= now) {
         http2_end(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("header_timeout"));
@@ -193,10 +193,18 @@ static void http2_start(struct conn *conn) {
     struct http2 *http2 = MEM_NEW(struct http2);
     conn->protocol_state = http2;
     http2->conn = conn;
+    if (!http2_memory_init(&http2->memory, conn)) {
+        conn_cut(conn, EXCHANGE_ABORTED);
+        return;
+    }
     frames_init(&http2->ahead);
     abuse_init(&http2->abuse);
     http2->head_ms = http2->asked_ms = http2->notice_ms = http2->owed_ms = CONN_NEVER;
-    must(nghttp2_session_server_new2(&http2->session, home->callbacks, http2, home->options));
+    http2_awake(conn);
+    nghttp2_mem allocator = http2_memory_allocator(&http2->memory);
+    must(nghttp2_session_server_new3(&http2->session, home->callbacks, http2, home->options,
+                                     &allocator));
+    http2->memory.starting = false;
 
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS_NGHTTP2_ALLOWS},
@@ -212,8 +220,9 @@ static void http2_start(struct conn *conn) {
 }
 
 static void http2_free(struct conn *conn) {
-    struct http2 *http2 = conn->protocol_state;
-    nghttp2_session_del(http2->session);
+    struct http2 *http2 = http2_awake(conn);
+    nghttp2_session_del(http2->session); /* NULL: there was no memory for it */
+    http2_memory_done(&http2->memory);
     free(http2);
 }
 

@@ -16,12 +16,14 @@
 #include "server/abuse.h"
 #include "server/conn.h"
 #include "server/frames.h"
+#include "server/http2_memory.h"
 
 #include <nghttp2/nghttp2.h>
 
 struct http2 {
     struct conn *conn;
-    nghttp2_session *session;
+    nghttp2_session *session; /* call nghttp2 only after http2_awake() */
+    struct http2_memory memory;
     struct gather *gather; /* during http2_gather() */
     struct abuse abuse;
     uint64_t head_ms;   /* when the open header block began, or CONN_NEVER */
@@ -38,6 +40,14 @@ struct http2 {
 
 static inline uint64_t http2_now_ms(const struct http2 *http2) {
     return loop_now_ms(http2->conn->home->loop);
+}
+
+/* The session, for use: it rests no more. Each function of the protocol begins with this. */
+static inline struct http2 *http2_awake(struct conn *conn) {
+    struct http2 *http2 = conn->protocol_state;
+    http2->memory.used_ms = loop_now_ms(conn->home->loop);
+    if (!list_linked(&http2->memory.link)) http2_memory_wake(&http2->memory);
+    return http2;
 }
 
 /* The stream's exchange. NULL: it was refused, or is gone. */

@@ -224,7 +224,7 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
 /* --- the rest ----------------------------------------------------------------------------- */
 
 void http2_receive(struct conn *conn, struct str bytes) {
-    struct http2 *http2 = conn->protocol_state;
+    struct http2 *http2 = http2_awake(conn);
     look_ahead(http2, bytes);
     ssize_t used =
         nghttp2_session_mem_recv(http2->session, (const uint8_t *)bytes.at, bytes.len);

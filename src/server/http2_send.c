@@ -65,7 +65,7 @@ static void put_frame(struct http2 *http2, struct gather *gather, struct str fra
 
 /* After the last GOAWAY no stream needs a reset of its own. */
 void http2_gather(struct conn *conn, struct gather *gather) {
-    struct http2 *http2 = conn->protocol_state;
+    struct http2 *http2 = http2_awake(conn);
     http2->gather = gather;
     while (!gather_full(gather)) {
         const uint8_t *frame;
@@ -132,7 +132,7 @@ static void settle_one(struct http2 *http2, struct exchange *exchange) {
 }
 
 void http2_settle(struct conn *conn) {
-    struct http2 *http2 = conn->protocol_state;
+    struct http2 *http2 = http2_awake(conn);
     struct list now;
     list_init(&now);
     list_move(&conn->dirty, &now);
