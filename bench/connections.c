@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "h2.h"
 #include "proc.h"
+#include "turn.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,7 +18,7 @@
 #include <unistd.h>
 
 #define ANSWER_MS 5000
-#define SETTLE_US 1500000 /* the allocator has given back what it will */
+#define SETTLE_US 7000000 /* connections rest, and the allocator has given back what it will */
 #define ANSWER_MAX_BYTES 4096
 
 static bool await(int fd, struct err *e) {
@@ -26,11 +27,73 @@ static bool await(int fd, struct err *e) {
            err_set(e, ERR_DEADLINE_EXCEEDED, "no answer on a connection");
 }
 
+/* ---- calls ---- */
+
+struct call {
+    struct turn turn;
+    bool is_turn;
+};
+
+static bool on_message(struct h2_stream *stream, struct str message, struct err *e) {
+    struct call *call = stream->user;
+    enum turn_event event;
+    return !call->is_turn || turn_take(&call->turn, message, &event, e);
+}
+
+static bool on_end(struct h2_stream *stream, struct err *e) {
+    const struct call *call = stream->user;
+    return (stream->grpc_status == 0 && (!call->is_turn || call->turn.done)) ||
+           err_set(e, ERR_UNAVAILABLE, "a call ended with status %d: %s", stream->grpc_status,
+                   stream->grpc_message);
+}
+
+/* Until the answer is complete, or for a stream until its turn is. */
+static bool read_call(struct h2 *h2, struct h2_stream *stream, struct err *e) {
+    struct call *call = stream->user;
+    bool left = false;
+    while (!stream->ended) {
+        if (call->is_turn && call->turn.done) h2_half_close(h2, stream);
+        if (!h2_flush(h2, &left, e) || !await(h2->fd, e) || !h2_read(h2, e)) return false;
+    }
+    return h2_flush(h2, &left, e);
+}
+
+static bool check_health(struct h2 *h2, struct err *e) {
+    struct call call = {.is_turn = false};
+    struct h2_stream *stream = h2_open(h2, STR("/grpc.health.v1.Health/Check"), STR_EMPTY);
+    stream->user = &call;
+    h2_send(h2, stream, STR_EMPTY);
+    h2_half_close(h2, stream);
+    return read_call(h2, stream, e);
+}
+
+static bool take_turn(struct h2 *h2, size_t index, struct str key, struct err *e) {
+    struct call call = {.is_turn = true};
+    struct turn_asker asker;
+    snprintf(asker.user, sizeof(asker.user), "user-%05zu", index);
+    snprintf(asker.workspace, sizeof(asker.workspace), "workspace-%05zu", index);
+    snprintf(asker.session, sizeof(asker.session), "connection-%05zu", index);
+    struct buf text;
+    buf_init(&text, KIB);
+    turn_bearer(&asker, key, &text);
+    struct h2_stream *stream =
+        h2_open(h2, STR("/crawbl.agentruntime.v1.AgentRuntime/Converse"), buf_str(&text));
+    stream->user = &call;
+    buf_clear(&text);
+    turn_begin(&call.turn, 0);
+    turn_request(&asker, 0, &text);
+    h2_send(h2, stream, buf_str(&text));
+    buf_done(&text);
+    return read_call(h2, stream, e);
+}
+
 /* ---- HTTP/2 ---- */
 
 static bool open_http2(struct h2 *h2, int port, struct err *e) {
     bool left = false;
     if (!h2_connect(h2, port, e) || !h2_flush(h2, &left, e)) return false;
+    h2->on_message = on_message;
+    h2->on_end = on_end;
     while (!h2->settled)
         if (!await(h2->fd, e) || !h2_read(h2, e)) return false;
     return h2_flush(h2, &left, e); /* our acknowledgement of its SETTINGS */
@@ -92,30 +155,59 @@ static void print_growth(const char *name, const struct proc_memory *now,
            rss_kb * 1024 / (double)count, pss_kb * 1024 / (double)count);
 }
 
+static bool measure_calls(struct h2 *h2, const struct connections_options *options,
+                          const struct proc_memory *opened, struct err *e) {
+    struct proc_memory called, turned;
+    for (size_t i = 0; i < options->count; i++)
+        if (!check_health(&h2[i], e)) return false;
+    if (!settle_and_read(options->server, &called, e)) return false;
+    for (size_t i = 0; i < options->count; i++)
+        if (!take_turn(&h2[i], i, options->key, e)) return false;
+    if (!settle_and_read(options->server, &turned, e)) return false;
+    print_growth("called", &called, opened, options->count);
+    print_growth("turned", &turned, &called, options->count);
+    return true;
+}
+
+static bool measure_http1(int *fds, const struct connections_options *options,
+                          const struct proc_memory *opened, struct err *e) {
+    struct proc_memory http1;
+    for (size_t i = 0; i < options->count; i++)
+        if (!open_http1(&fds[i], options->port, e)) return false;
+    if (!settle_and_read(options->server, &http1, e)) return false;
+    print_growth("http1", &http1, opened, options->count);
+    return true;
+}
+
 /* The first of each kind pays for what all share. */
+static bool open_first(struct h2 *h2, int *fd, const struct connections_options *options,
+                       struct err *e) {
+    if (!open_http2(h2, options->port, e)) return false;
+    if (!options->calls) return open_http1(fd, options->port, e);
+    return check_health(h2, e) && take_turn(h2, options->count, options->key, e);
+}
+
 bool connections_measure(const struct connections_options *options, struct err *e) {
     size_t count = options->count;
-    struct proc_memory idle, http2, http1;
+    struct proc_memory idle, http2;
     struct h2 *h2 = mem_zero(count + 1, sizeof(*h2));
     int *fds = mem_zero(count + 1, sizeof(*fds));
     allow_files(2 * count + 32);
-    if (!open_http2(&h2[count], options->port, e)) return false;
-    if (!open_http1(&fds[count], options->port, e)) return false;
+    if (!open_first(&h2[count], &fds[count], options, e)) return false;
     if (!settle_and_read(options->server, &idle, e)) return false;
     for (size_t i = 0; i < count; i++)
         if (!open_http2(&h2[i], options->port, e)) return false;
     if (!settle_and_read(options->server, &http2, e)) return false;
-    for (size_t i = 0; i < count; i++)
-        if (!open_http1(&fds[i], options->port, e)) return false;
-    if (!settle_and_read(options->server, &http1, e)) return false;
 
     printf("{\"mode\": \"connections\", \"connections\": %zu", count);
     print_growth("http2", &http2, &idle, count);
-    print_growth("http1", &http1, &http2, count);
+    bool good = options->calls ? measure_calls(h2, options, &http2, e)
+                               : measure_http1(fds, options, &http2, e);
+    if (!good) return false;
     printf("}\n");
     for (size_t i = 0; i <= count; i++) {
         h2_done(&h2[i]);
-        close(fds[i]);
+        if (!options->calls) close(fds[i]);
     }
     free(h2);
     free(fds);

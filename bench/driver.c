@@ -5,7 +5,7 @@
  *   driver memory --port P --pid PID --key K --connections 1 --streams 1000 --chunks 200 [--brief]
  *   driver tokens --port P --pid PID --path /stream --streams 500 --chunks 800 --seconds 5
  *   driver tokens ... --http2 4        the turns share four HTTP/2 connections
- *   driver connections --port P --pid PID --connections 1000
+ *   driver connections --port P --pid PID --connections 1000 [--calls --key K]
  *   driver start  --probe health|settings --runs 20 -- program args... {port}
  *   driver disk   --folder F
  *
@@ -29,6 +29,7 @@ struct settings {
     enum launch_probe probe;
     unsigned runs, limit_seconds;
     unsigned http2; /* connections of `tokens`; 0: HTTP/1.1 */
+    bool calls;     /* on the connections of `connections` */
     unsigned core, server_core;
     const char *folder, *path;
     char **command;
@@ -62,7 +63,9 @@ static bool do_connections(const struct settings *settings, struct err *e) {
     const struct load_options *load = &settings->load;
     return connections_measure(&(struct connections_options){.port = load->fleet.port,
                                                              .server = load->server,
-                                                             .count = load->fleet.connections},
+                                                             .count = load->fleet.connections,
+                                                             .calls = settings->calls,
+                                                             .key = load->fleet.key},
                                e);
 }
 
@@ -89,23 +92,15 @@ static const struct mode {
 };
 
 static const struct option options[] = {
-    {"port", required_argument, NULL, 'p'},
-    {"pid", required_argument, NULL, 'i'},
-    {"key", required_argument, NULL, 'k'},
-    {"connections", required_argument, NULL, 'c'},
-    {"streams", required_argument, NULL, 's'},
-    {"seconds", required_argument, NULL, 't'},
-    {"chunks", required_argument, NULL, 'n'},
-    {"probe", required_argument, NULL, 'b'},
-    {"runs", required_argument, NULL, 'r'},
-    {"folder", required_argument, NULL, 'f'},
-    {"core", required_argument, NULL, 'o'},
-    {"server-core", required_argument, NULL, 'v'},
-    {"limit", required_argument, NULL, 'l'},
-    {"path", required_argument, NULL, 'a'},
-    {"http2", required_argument, NULL, 'h'},
-    {"brief", no_argument, NULL, 'q'},
-    {0},
+    {"port", required_argument, NULL, 'p'},    {"pid", required_argument, NULL, 'i'},
+    {"key", required_argument, NULL, 'k'},     {"connections", required_argument, NULL, 'c'},
+    {"streams", required_argument, NULL, 's'}, {"seconds", required_argument, NULL, 't'},
+    {"chunks", required_argument, NULL, 'n'},  {"probe", required_argument, NULL, 'b'},
+    {"runs", required_argument, NULL, 'r'},    {"folder", required_argument, NULL, 'f'},
+    {"core", required_argument, NULL, 'o'},    {"server-core", required_argument, NULL, 'v'},
+    {"limit", required_argument, NULL, 'l'},   {"path", required_argument, NULL, 'a'},
+    {"http2", required_argument, NULL, 'h'},   {"brief", no_argument, NULL, 'q'},
+    {"calls", no_argument, NULL, 'y'},         {0},
 };
 
 NORETURN static void complain(const char *what) {
@@ -134,6 +129,7 @@ static void settings_read(int argc, char **argv, struct settings *ret) {
                 str_equal(str_from(optarg), STR("health")) ? LAUNCH_HEALTH : LAUNCH_SETTINGS;
             break;
         case 'q': ret->load.brief = true; break;
+        case 'y': ret->calls = true; break;
         case 'r': ret->runs = number(optarg); break;
         case 'f': ret->folder = optarg; break;
         case 'h': ret->http2 = number(optarg); break;
