@@ -331,7 +331,7 @@ static const uint64_t *put_page(const uint64_t *from, uint64_t *words) {
 }
 
 static struct region_packed *packed_new(const struct region *region) {
-    struct masks masks;
+    struct masks masks = {0};
     unsigned pages = 0;
     size_t words = 0;
     for (size_t page = 0; page < REGION_PAGES; page++) {
