@@ -87,7 +87,7 @@ struct home {
     struct nghttp2_session_callbacks *callbacks;
     struct nghttp2_option *options;
 
-    /* Memory of HTTP/2 sessions, and those of them that may rest soon: http2_memory.h. */
+    /* Memory of HTTP/2 sessions, and those of them that are awake: http2_memory.h. */
     struct region_pool regions;
     struct list awake;
     struct timer look;

@@ -67,15 +67,15 @@ void http2_memory_done(struct http2_memory *memory) {
 
 /* Sessions join at the end and most are looked at after the same time, so the first is due
  * first; one that was used meanwhile joins again, and may wait for others a little longer. */
-static void look_later(struct home *home, struct http2_memory *memory) {
-    memory->look_ms = memory->used_ms + HTTP2_REST_MS;
+static void look_later(struct home *home, struct http2_memory *memory, uint64_t from_ms) {
+    memory->look_ms = from_ms + HTTP2_REST_MS;
     list_append(&home->awake, &memory->link);
     if (!home->shut_down && !timer_waits(&home->look)) timer_start(&home->look, HTTP2_REST_MS);
 }
 
 void http2_memory_wake(struct http2_memory *memory) {
     region_unpack(&memory->region);
-    look_later(memory->conn->home, memory);
+    look_later(memory->conn->home, memory, memory->used_ms);
 }
 
 static struct http2_memory *first_due(struct home *home) {
@@ -84,16 +84,22 @@ static struct http2_memory *first_due(struct home *home) {
     return first->look_ms <= loop_now_ms(home->loop) ? first : NULL;
 }
 
-/* One with exchanges is not looked at again until nghttp2 is called. Returns whether it was packed. */
+static uint64_t rests_from_ms(const struct http2_memory *memory) {
+    bool busy = memory->conn->exchange_count > 0;
+    return memory->used_ms + (busy ? HTTP2_BUSY_REST_MS : HTTP2_REST_MS);
+}
+
+/* Returns whether it was packed. */
 static bool settle(struct home *home, struct http2_memory *memory) {
+    uint64_t now = loop_now_ms(home->loop);
     list_remove(&memory->link);
-    if (memory->conn->exchange_count > 0) return false;
-    bool rests = memory->used_ms + HTTP2_REST_MS <= loop_now_ms(home->loop);
-    if (rests)
+    if (rests_from_ms(memory) <= now) {
         region_pack(&memory->region);
-    else
-        look_later(home, memory);
-    return rests;
+        return true;
+    }
+    bool used = memory->used_ms + HTTP2_REST_MS > now;
+    look_later(home, memory, used ? memory->used_ms : now);
+    return false;
 }
 
 void http2_memory_look(void *ctx) {

@@ -108,18 +108,58 @@ static void a_session_in_use_stays(void **state) {
     rest(scene);
 }
 
-static void a_session_with_an_exchange_stays_until_it_is_over(void **state) {
+static void a_session_with_an_exchange_rests_later(void **state) {
     struct scene *scene = *state;
+    loop_advance(scene->fake.loop, HTTP2_REST_MS / 2);
     put_frame(&scene->out, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, fields_of(0));
     send_out(scene);
-    loop_advance(scene->fake.loop, 5 * HTTP2_REST_MS);
+    loop_advance(scene->fake.loop, HTTP2_BUSY_REST_MS - 1);
     assert_false(is_packed(&scene->fake));
-    assert_false(list_linked(&session_of(&scene->fake)->memory.link)); /* and nobody looks */
+    loop_advance(scene->fake.loop, HTTP2_REST_MS);
+    assert_true(is_packed(&scene->fake));
+    assert_false(timer_waits(&scene->fake.home.look));
     put_frame(&scene->out, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, 1, STR("late"));
     send_out(scene);
     assert_int_equal(scene->echo.closed, 1);
     assert_int_equal(scene->echo.how, EXCHANGE_COMPLETE);
     rest(scene);
+}
+
+/* The owner speaks first: what it sends, and what it gives back, wakes the session. */
+static struct exchange *open_exchange(struct scene *scene) {
+    put_frame(&scene->out, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, fields_of(0));
+    send_out(scene);
+    loop_advance(scene->fake.loop, HTTP2_BUSY_REST_MS + HTTP2_REST_MS);
+    assert_true(is_packed(&scene->fake));
+    buf_clear(&scene->fake.sent);
+    return CONTAINER_OF(scene->fake.conn->exchanges.next, struct exchange, link);
+}
+
+static void whatever_the_owner_does_wakes(void **state) {
+    struct scene *scene = *state;
+    struct exchange *exchange = open_exchange(scene);
+    exchange_send(exchange, STR("hello"));
+    loop_turn(scene->fake.loop);
+    assert_false(is_packed(&scene->fake));
+    assert_int_equal(scene->fake.sent.len, 9 + 5);
+    loop_advance(scene->fake.loop, HTTP2_REST_MS); /* our ping comes between */
+    fake_receive(&scene->fake, STR("\0\0\x08\6\1\0\0\0\0\0\0\0\0\0\0\0\0"));
+    loop_advance(scene->fake.loop, HTTP2_BUSY_REST_MS + HTTP2_REST_MS);
+    assert_true(is_packed(&scene->fake));
+    exchange_authenticated(exchange);
+    assert_false(is_packed(&scene->fake));
+    exchange_abort(exchange, ABORT_CANCEL);
+    loop_turn(scene->fake.loop);
+    assert_int_equal(scene->echo.closed, 1);
+    rest(scene);
+}
+
+static void a_packed_session_with_an_exchange_can_be_cut(void **state) {
+    struct scene *scene = *state;
+    open_exchange(scene);
+    fake_peer_ends(&scene->fake);
+    assert_int_equal(scene->echo.how, EXCHANGE_PEER_LEFT);
+    assert_null(scene->fake.conn);
 }
 
 /* --- nobody can tell ---------------------------------------------------------------------- */
@@ -294,7 +334,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         SCENE(an_unused_session_is_packed_and_wakes_with_the_next_frame),
         SCENE(a_session_in_use_stays),
-        SCENE(a_session_with_an_exchange_stays_until_it_is_over),
+        SCENE(a_session_with_an_exchange_rests_later),
+        SCENE(whatever_the_owner_does_wakes),
+        SCENE(a_packed_session_with_an_exchange_can_be_cut),
         cmocka_unit_test(answers_are_the_same_bytes_with_rests_between),
         SCENE(half_the_head_of_a_frame_survives_a_rest),
         SCENE(our_own_ping_wakes_and_a_dead_peer_is_cut),
