@@ -34,7 +34,7 @@
 #define REGION_SIZES 33       /* that have a list of free blocks: 8, 24, 40 ... bytes */
 #define REGION_LISTED_MAX_BYTES (REGION_SIZES * 16 - 8)
 #define REGIONS_AN_AREA 64
-#define REGIONS_KEPT 8
+#define REGIONS_KEPT 32
 
 struct region_area;
 

@@ -72,7 +72,7 @@ static void blocks_are_aligned_and_a_page_begins_a_large_one(void **state) {
 
 static void a_region_that_is_full_says_so_and_goes_on(void **state) {
     struct region *region = &((struct pooled *)*state)->region;
-    char *blocks[REGION_BYTES / 16];
+    char *blocks[REGION_BYTES / 16] = {0};
     size_t count = 0;
     while ((blocks[count] = region_take(region, 40))) memset(blocks[count++], 7, 40);
     assert_in_range(count, 150, REGION_SHARED_PAGES * REGION_PAGE_BYTES / 48);
@@ -208,21 +208,27 @@ struct known {
     char with;
 };
 
-static size_t random_size(void) {
-    static const size_t most[] = {64, 600, 4000, 3 * REGION_PAGE_BYTES};
-    return 1 + (size_t)rand() % most[rand() % 4]; // NOLINT: any numbers do
+/* Any numbers do, the same ones each time. */
+static size_t any_below(uint64_t *seed, size_t end) {
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (size_t)(*seed >> 33) % end;
 }
 
-static void change_one(struct region *region, struct known *known) {
+static size_t any_size(uint64_t *seed) {
+    static const size_t most[] = {64, 600, 4000, 3 * REGION_PAGE_BYTES};
+    return 1 + any_below(seed, most[any_below(seed, ARRAY_LEN(most))]);
+}
+
+static void change_one(struct region *region, struct known *known, uint64_t *seed) {
     if (known->at) {
         assert_true(is_filled(known->at, known->size, known->with));
         region_give(region, known->at);
         known->at = NULL;
         return;
     }
-    known->size = random_size();
-    known->with = (char)(rand() % 3); // NOLINT: zeros too
-    bool zero = rand() % 2;           // NOLINT
+    known->size = any_size(seed);
+    known->with = (char)any_below(seed, 3);
+    bool zero = any_below(seed, 2);
     known->at = zero ? region_take_zero(region, known->size) : region_take(region, known->size);
     if (!known->at) return;
     if (zero) assert_true(is_filled(known->at, known->size, 0));
@@ -232,10 +238,10 @@ static void change_one(struct region *region, struct known *known) {
 static void whatever_happens_blocks_keep_their_bytes(void **state) {
     struct region *region = &((struct pooled *)*state)->region;
     struct known known[40] = {{0}};
-    srand(14);
+    uint64_t seed = 14;
     for (int step = 0; step < 20000; step++) {
-        change_one(region, &known[rand() % 40]); // NOLINT
-        if (rand() % 16) continue;               // NOLINT
+        change_one(region, &known[any_below(&seed, ARRAY_LEN(known))], &seed);
+        if (any_below(&seed, 16)) continue;
         region_pack(region);
         region_unpack(region);
         for (size_t i = 0; i < ARRAY_LEN(known); i++)
