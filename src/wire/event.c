@@ -130,25 +130,29 @@ static inline char *event_put_text(char *at, struct str text) {
     return at + text.len;
 }
 
-static __attribute__((noinline)) bool take_long_varint(struct str *bytes, uint64_t *ret) {
+/* Read the number at `at`, and return where it ends. NULL: it is cut off by `end`, or too large. */
+static __attribute__((noinline)) const char *walk_long_number(const char *at, const char *end,
+                                                              uint64_t *ret) {
     uint64_t number = 0;
-    for (size_t i = 0; i < bytes->len && i < 10; i++) {
-        uint64_t seven = (unsigned char)bytes->at[i] & 0x7F;
-        if (i == 9 && seven > 1) return false;
-        number |= seven << (7 * i);
-        if ((unsigned char)bytes->at[i] < 0x80) {
-            *bytes = str_skip(*bytes, i + 1);
+    for (unsigned shift = 0; at < end && shift < 64; shift += 7) {
+        uint64_t byte = (unsigned char)*at++;
+        if (shift == 63 && byte > 1) return NULL;
+        number |= (byte & 0x7F) << shift;
+        if (byte < 0x80) {
             *ret = number;
-            return true;
+            return at;
         }
     }
-    return false;
+    return NULL;
 }
 
 /* Nearly all numbers here fit into one byte. */
 static inline bool take_varint(struct str *bytes, uint64_t *ret) {
     if (bytes->len == 0 || (unsigned char)bytes->at[0] >= 0x80) {
-        return take_long_varint(bytes, ret);
+        const char *end = bytes->at + bytes->len, *next = walk_long_number(bytes->at, end, ret);
+        if (!next) return false;
+        *bytes = str_of(next, (size_t)(end - next));
+        return true;
     }
     *ret = (unsigned char)bytes->at[0];
     bytes->at++;
@@ -238,7 +242,7 @@ void event_put(const struct event *event, size_t body, char *at) {
  * is room after it, because that is quicker. */
 struct same_part {
     size_t len;
-    char bytes[32]; /* not used if it is longer */
+    char bytes[29]; /* not used if it is longer; 32 with what is beside it in a head */
 };
 
 /* Where the event ends; NULL: it needs more than `room`. */
@@ -268,6 +272,25 @@ static void text_head_set(struct text_head *head, const struct same_part *same,
     head->bytes[head->len - 1] = (char)text_len;
 }
 
+/* The texts from lens[0] on that are of that length, as long as there is room for all of a head and
+ * the text; at most `max`. Returns how many were put. */
+static inline size_t put_same_texts(const struct text_head *head, const uint32_t *lens,
+                                    size_t max, const char *from, char *at, size_t room) {
+    size_t len = head->text_len, step = head->len + len;
+    size_t spare = sizeof(head->bytes) - head->len;
+    size_t fit = room > spare ? (room - spare) / step : 0;
+    const struct text_head same = *head;
+    if (fit > max) fit = max;
+    const uint32_t *next = lens, *last = lens + fit;
+    for (; next < last && *next == len; next++) {
+        memcpy(at, same.bytes, sizeof(same.bytes));
+        memcpy(at + same.len, from, len);
+        at += step;
+        from += len;
+    }
+    return (size_t)(next - lens);
+}
+
 size_t event_put_texts(struct event_texts *texts, char *at, size_t room) {
     const char *begin = at, *end = at + room, *from = texts->text.at;
     const uint32_t *lens = texts->lens, *last = lens + texts->count;
@@ -279,19 +302,22 @@ size_t event_put_texts(struct event_texts *texts, char *at, size_t room) {
         put_varint(event_put_text(same.bytes, texts->agent), zigzag(texts->at_ms));
         short_max = 0x7F - 1 - same.len;
     }
-    for (; lens < last; lens++) {
-        size_t len = *lens;
-        if (len && len <= short_max && sizeof(head.bytes) + len <= (size_t)(end - at)) {
+    while (lens < last) {
+        size_t len = *lens, count = 0;
+        if (len && len <= short_max) {
             if (len != head.text_len) text_head_set(&head, &same, len);
-            memcpy(at, head.bytes, sizeof(head.bytes));
-            memcpy(at + head.len, from, len);
-            at += head.len + len;
-        } else {
+            count = put_same_texts(&head, lens, (size_t)(last - lens), from, at,
+                                   (size_t)(end - at));
+            at += count * (head.len + len);
+        }
+        if (count == 0) {
             char *next = put_one_text(texts, &same, str_of(from, len), at, (size_t)(end - at));
             if (!next) break;
             at = next;
+            count = 1;
         }
-        from += len;
+        from += count * len;
+        lens += count;
     }
     texts->text = str_skip(texts->text, (size_t)(from - texts->text.at));
     texts->count = (size_t)(last - lens);
@@ -309,12 +335,6 @@ bool event_encode(const struct event *event, struct buf *out) {
 }
 
 /* --- fields ------------------------------------------------------------------------------- */
-
-static __attribute__((noinline)) const char *walk_long_number(const char *at, const char *end,
-                                                              uint64_t *ret) {
-    struct str rest = str_of(at, (size_t)(end - at));
-    return take_long_varint(&rest, ret) ? rest.at : NULL;
-}
 
 /* Read the number at `at`, and return where it ends. NULL: it is cut off by `end`, or `at` is NULL.
  */
@@ -434,16 +454,17 @@ bool event_decode(struct str *bytes, struct event *ret, struct err *e) {
 /* Move *at past the texts that begin as the one before *at does, of `len` bytes: most texts of a
  * reply are of one length. At most `max`; returns how many. */
 static inline size_t skip_same_texts(const char **at, const char *end, size_t len, size_t max) {
-    const char *next = *at;
+    const char *begin = *at, *next = begin;
+    size_t fit = (size_t)(end - next) / len;
+    const char *stop = next + (fit < max ? fit : max) * len;
     uint16_t head, same;
     memcpy(&same, next - len, sizeof(same));
-    size_t left = max;
-    for (; left && (size_t)(end - next) >= len; left--, next += len) {
+    for (; next != stop; next += len) {
         memcpy(&head, next, sizeof(head));
         if (head != same) break;
     }
     *at = next;
-    return max - left;
+    return (size_t)(next - begin) / len;
 }
 
 size_t event_skip_texts(struct str *bytes, size_t max) {
