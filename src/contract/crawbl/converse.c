@@ -2,6 +2,7 @@
 
 #include "base/id.h"
 #include "base/mem.h"
+#include "base/pool.h"
 #include "contract/crawbl/project.h"
 #include "proto/runtime.pb.h"
 #include "server/exchange_trace.h"
@@ -47,15 +48,19 @@ struct converse {
 
 /* --- the end of a turn -------------------------------------------------------------------- */
 
-static void begin_answer(struct converse *converse) {
-    if (!converse->shown) converse->shown = MEM_NEW(struct converse_shown);
-    converse_shown_begin(converse->shown);
-}
+static _Thread_local struct pool shown_answers = POOL(sizeof(struct converse_shown), 256);
 
 static void end_answer(struct converse *converse) {
-    if (converse->shown) text_done(&converse->shown->model);
-    free(converse->shown);
+    if (!converse->shown) return;
+    converse_shown_done(converse->shown);
+    pool_give(&shown_answers, converse->shown);
     converse->shown = NULL;
+}
+
+static void begin_answer(struct converse *converse) {
+    end_answer(converse);
+    converse->shown = pool_take(&shown_answers);
+    converse_shown_init(converse->shown);
 }
 
 static void drop_turn(struct converse *converse) {
@@ -139,7 +144,8 @@ static struct engine *engine_of(const struct converse *converse) {
 
 static struct converse_view view_for(const struct converse *converse,
                                      const struct event *event) {
-    const struct agent *agent = event ? engine_agent(engine_of(converse), event->agent) : NULL;
+    bool thinks = event && event->kind == EVENT_THINKING;
+    const struct agent *agent = thinks ? engine_agent(engine_of(converse), event->agent) : NULL;
     return (struct converse_view){
         .shows_thinking = agent && agent->shows_thinking,
         .errors_as_text = converse->instance->settings->errors_as_text,
@@ -283,9 +289,10 @@ static bool crawbl_converse_ask_again(struct converse *converse,
     struct event event;
     bool asked = decision_ask_again(stays, arena, &event);
     struct converse_view view = view_for(converse, asked ? &event : NULL);
-    struct converse_shown shown = {.usages = 0};
+    struct converse_shown shown;
+    converse_shown_init(&shown);
     if (asked) converse_project(converse->call, &event, &view, &shown);
-    text_done(&shown.model);
+    converse_shown_done(&shown);
     return asked || err_set(e, ERR_RESOURCE_EXHAUSTED, "converse: the question is too long");
 }
 

@@ -13,8 +13,13 @@
 #define NOTED_MODEL_BYTES 255 /* of the one that a question names */
 #define TURNS_MAX 1024
 
-void converse_shown_begin(struct converse_shown *shown) {
-    *shown = (struct converse_shown){.model = shown->model};
+void converse_shown_init(struct converse_shown *shown) {
+    *shown = (struct converse_shown){.usages = 0};
+    buf_init(&shown->model, NOTED_MODEL_BYTES);
+}
+
+void converse_shown_done(struct converse_shown *shown) {
+    buf_done(&shown->model);
 }
 
 /* One ConverseEvent whose only member, number `member`, is `message` of type `table`. */
@@ -101,11 +106,9 @@ static int32_t tokens(int64_t count) {
 }
 
 static void note_model(struct converse_shown *shown, struct str model) {
-    model = str_head(model, utf8_cut(model, NOTED_MODEL_BYTES));
     shown->answered = true;
-    if (str_equal(text_str(shown->model), model)) return;
-    text_done(&shown->model);
-    shown->model = text_copy(model);
+    buf_clear(&shown->model);
+    buf_append(&shown->model, str_head(model, utf8_cut(model, NOTED_MODEL_BYTES)));
 }
 
 static void send_usage(struct rpc_call *call, const struct event *event,
@@ -175,7 +178,7 @@ static void send_question(struct rpc_call *call, const struct event *event,
     if (shown->seam.speaker_count) send_chunk(call, event->agent, STR(SEAM_TEXT));
     send_chunk(call, event->agent, event->approval.question);
     struct crawbl_turn turn = {event->agent, event->approval.question};
-    send_done(call, safe_model(shown->answered ? text_str(shown->model) : STR_EMPTY), &turn, 1);
+    send_done(call, safe_model(shown->answered ? buf_str(&shown->model) : STR_EMPTY), &turn, 1);
 }
 
 void converse_refuse(struct rpc_call *call, const struct err *why,
@@ -245,16 +248,17 @@ struct chunk_pair {
  * messages. Returns where the last one ends. */
 static char *put_same_chunks(char *at, const struct chunk_pair *first, struct str *texts) {
     char head[TEXT_SLACK_BYTES];
-    size_t len = first->event_head + first->text_len;
-    if (first->message_head > sizeof(head)) return at;
-    memcpy(head, first->message, first->message_head);
+    const struct chunk_pair same = *first;
+    size_t step = same.event_head + same.text_len;
+    if (same.message_head > sizeof(head)) return at;
+    memcpy(head, same.message, same.message_head);
     const char *from = texts->at, *end = from + texts->len;
-    while ((size_t)(end - from) >= len && str_same(from, first->event, first->event_head)) {
+    const char *stop = from + texts->len / step * step;
+    for (; from != stop && str_same(from, same.event, same.event_head); from += step) {
         memcpy(at, head, sizeof(head));
-        at += first->message_head;
-        memcpy(at, from + first->event_head, first->text_len);
-        at += first->text_len;
-        from += len;
+        at += same.message_head;
+        memcpy(at, from + same.event_head, same.text_len);
+        at += same.text_len;
     }
     *texts = str_of(from, (size_t)(end - from));
     return at;

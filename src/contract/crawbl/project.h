@@ -7,7 +7,7 @@
 #ifndef WEIR_CONTRACT_CRAWBL_PROJECT_H
 #define WEIR_CONTRACT_CRAWBL_PROJECT_H
 
-#include "base/text.h"
+#include "base/buf.h"
 #include "conversation/seam.h"
 #include "rpc/rpc.h"
 #include "wire/event.h"
@@ -15,16 +15,17 @@
 /* What the answer to one request has shown so far. Starts as all zero; ends with text_done(&model). */
 struct converse_shown {
     struct seam seam;
-    int32_t usages;    /* model calls of this request; this wire numbers them from 0 */
-    bool answered;     /* a model has, this one; questions name it too */
-    struct text model; /* kept for the next request: it is mostly the same */
+    int32_t usages; /* model calls of this request; this wire numbers them from 0 */
+    bool answered;  /* a model has, this one; questions name it too */
+    struct buf model;
 };
 
-/* The answer to another request begins. */
-void converse_shown_begin(struct converse_shown *shown);
+/* The answer to a request begins. */
+void converse_shown_init(struct converse_shown *shown);
+void converse_shown_done(struct converse_shown *shown);
 
 struct converse_view {
-    bool shows_thinking; /* for the agent that speaks */
+    bool shows_thinking; /* of an event that is thinking: its agent does */
     bool errors_as_text; /* also send failures as text, for orchestrators that hide errors */
 };
 
