@@ -45,6 +45,7 @@ struct provider_call {
     size_t step;
     bool begun;        /* the text of this step is in `text` */
     struct str text;   /* the rest of it; of a repeat, the whole text */
+    size_t plain;      /* so many bytes at its front are ASCII; 0: not known */
     uint64_t left;     /* repeats to go */
     size_t bytes_left; /* of text and thinking, until the longest reply that is asked for */
     bool noted;        /* the reader knows */
@@ -303,7 +304,8 @@ static void give_pieces(struct provider_call *call, const struct script_step *st
     uint32_t lens[PIECES_MAX];
     struct reply_pieces pieces = {.lens = lens};
     struct str text = call->text;
-    size_t plain = utf8_ascii_prefix(str_head(text, SCRIPTED_TURN_BYTES));
+    if (!call->plain) call->plain = utf8_ascii_prefix(str_head(text, SCRIPTED_TURN_BYTES));
+    size_t plain = call->plain;
     pieces.count = plain_pieces(call, step->pace.chunk, plain);
     for (size_t i = 0; i < pieces.count; i++) lens[i] = (uint32_t)step->pace.chunk;
     size_t len = pieces.count * (size_t)step->pace.chunk;
@@ -318,6 +320,7 @@ static void give_pieces(struct provider_call *call, const struct script_step *st
         len += chunk.len;
     }
     pieces.ascii = len && len <= plain;
+    call->plain -= len < plain ? len : plain;
     if (call->text.len == 0) next_step(call);
     call->on_reply(
         &(struct reply_event){REPLY_TEXT, .text = str_head(text, len), .pieces = &pieces},
@@ -341,6 +344,7 @@ static bool give_event(struct provider_call *call, const struct reply_event *eve
 static bool play_text(struct provider_call *call, const struct script_step *step) {
     if (!call->begun && !scripted_fill(call, &step->text, &call->filled, &call->text))
         return end_too_large(call);
+    if (!call->begun) call->plain = step->text.ascii;
     call->begun = true;
     if (!has_turn(call) || !is_due(call, step->pace.every_us)) return false;
     if (is_in_pieces(call, step)) {

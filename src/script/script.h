@@ -45,6 +45,8 @@ struct script_piece {
 struct script_text {
     const struct script_piece *pieces;
     size_t count;
+    size_t
+        ascii; /* so many bytes at the front of a text without holes are ASCII; 0: not known */
     bool json; /* values are escaped as part of a JSON string */
 };
 

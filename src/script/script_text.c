@@ -1,6 +1,7 @@
 #include "script/script_step.h"
 
 #include "base/nearest.h"
+#include "base/utf8.h"
 #include "wire/json.h"
 
 static const struct {
@@ -127,6 +128,8 @@ static bool take_pieces(struct builder *builder, struct script_text *ret) {
     *ret = (struct script_text){.pieces = pieces,
                                 .count = builder->pieces.len / sizeof(*pieces),
                                 .json = builder->json};
+    struct str literal;
+    if (script_text_literal(ret, &literal)) ret->ascii = utf8_ascii_prefix(literal);
     return true;
 }
 

@@ -177,6 +177,8 @@ static void holes_are_filled(void **state) {
     assert_int_equal(text.len, 0);
     assert_true(script_text_literal(&steps[3].text, &text));
     assert_true(str_equal(text, STR("plain")));
+    assert_int_equal(steps[0].text.ascii, 0); /* not known */
+    assert_int_equal(steps[3].text.ascii, text.len);
 
     struct buf small;
     buf_init(&small, 10);
