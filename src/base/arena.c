@@ -72,12 +72,27 @@ void *arena_alloc(struct arena *arena, size_t size) {
     return at ? memset(at, 0, size) : NULL;
 }
 
+/* Returns what follows the copy and its NUL. */
+static char *copy_text(char *at, struct str s, struct str *ret) {
+    if (s.len) memcpy(at, s.at, s.len);
+    at[s.len] = '\0';
+    *ret = str_of(at, s.len);
+    return at + s.len + 1;
+}
+
 bool arena_str(struct arena *arena, struct str s, struct str *ret) {
     char *copy = arena_take(arena, s.len + 1);
     if (!copy) return false;
-    if (s.len) memcpy(copy, s.at, s.len);
-    copy[s.len] = '\0';
-    *ret = str_of(copy, s.len);
+    copy_text(copy, s, ret);
+    return true;
+}
+
+bool arena_keep_texts(struct arena *arena, struct str *const texts[], size_t count) {
+    size_t len = 0;
+    for (size_t i = 0; i < count; i++) len += texts[i]->len + 1;
+    char *at = arena_take(arena, len);
+    if (!at) return false;
+    for (size_t i = 0; i < count; i++) at = copy_text(at, *texts[i], texts[i]);
     return true;
 }
 

@@ -26,6 +26,10 @@ void *arena_alloc(struct arena *arena, size_t size);
 /* A copy of `s` that also ends in NUL (not counted). ret is untouched at the limit. */
 MUST_CHECK bool arena_str(struct arena *arena, struct str s, struct str *ret);
 
+/* Copy `count` texts as arena_str() does, at once: each of `texts` points at the text that is
+ * copied, and then at its copy. At the limit nothing changes. */
+MUST_CHECK bool arena_keep_texts(struct arena *arena, struct str *const texts[], size_t count);
+
 /* Bytes handed out so far. */
 size_t arena_used(const struct arena *arena);
 

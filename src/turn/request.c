@@ -54,18 +54,21 @@ static bool keep_options(struct run *run, const struct model_options *options) {
 static bool copy_texts(struct run *run, const struct run_request *from) {
     struct turn_request *to = &run->request;
     struct claim *claim = &run->record.claim;
-    struct arena *arena = run->arena;
-    return arena_str(arena, from->name.workspace, &to->name.workspace) &&
-           arena_str(arena, from->name.user, &to->name.user) &&
-           arena_str(arena, from->name.session, &to->name.session) &&
-           arena_str(arena, from->text, &to->text) &&
-           arena_str(arena, from->system, &to->system) &&
-           arena_str(arena, from->contract, &to->contract) &&
-           arena_str(arena, from->extras, &to->extras) &&
-           arena_str(arena, from->schema, &to->schema_text) &&
+    to->name = from->name;
+    to->text = from->text;
+    to->system = from->system;
+    to->contract = from->contract;
+    to->extras = from->extras;
+    to->schema_text = from->schema;
+    claim->name.key = from->key;
+    claim->print = from->print;
+    struct str *const texts[] = {&to->name.workspace, &to->name.user,   &to->name.session,
+                                 &to->text,           &to->system,      &to->contract,
+                                 &to->extras,         &to->schema_text, &claim->name.key,
+                                 &claim->print};
+    return arena_keep_texts(run->arena, texts, ARRAY_LEN(texts)) &&
            keep_options(run, from->options) && run_keep_trace(run, from->trace) &&
-           run_keep_brought(run, from) && arena_str(arena, from->key, &claim->name.key) &&
-           arena_str(arena, from->print, &claim->print);
+           run_keep_brought(run, from);
 }
 
 bool run_keep_request(struct run *run, const struct run_request *from, struct err *e) {

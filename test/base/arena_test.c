@@ -63,6 +63,27 @@ static void a_copied_string_ends_in_nul(void **state) {
     arena_free(arena);
 }
 
+static void texts_are_kept_together_or_not_at_all(void **state) {
+    (void)state;
+    struct arena *arena = arena_new(10);
+    struct str a = STR("abc"), b = {NULL, 0}, c = STR("def");
+    struct str *const texts[] = {&a, &b, &c};
+    assert_true(arena_keep_texts(arena, texts, ARRAY_LEN(texts)));
+    assert_str(a, "abc");
+    assert_str(c, "def");
+    assert_int_equal(a.at[3], '\0');
+    assert_int_equal(b.len, 0);
+    assert_int_equal(b.at[0], '\0');
+    assert_int_equal(c.at[3], '\0');
+    assert_int_equal(arena_used(arena), 9);
+    struct str untouched = STR("x"), *const more[] = {&untouched};
+    const char *before = untouched.at;
+    assert_false(arena_keep_texts(arena, more, 1));
+    assert_ptr_equal(untouched.at, before);
+    assert_true(arena_keep_texts(arena, more, 0));
+    arena_free(arena);
+}
+
 static void nothing_may_be_freed(void **state) {
     (void)state;
     arena_free(NULL);
@@ -75,6 +96,7 @@ int main(void) {
         cmocka_unit_test(a_block_larger_than_any_other_has_its_own),
         cmocka_unit_test(the_limit_is_exact_and_refusals_cost_nothing),
         cmocka_unit_test(a_copied_string_ends_in_nul),
+        cmocka_unit_test(texts_are_kept_together_or_not_at_all),
         cmocka_unit_test(nothing_may_be_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
