@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define STRIPE_COUNT 256
+#define STRIPE_BITS 8
 
 struct run_stripe {
     pthread_mutex_t lock;
@@ -34,7 +34,7 @@ struct order {
 struct directory *directory_new(void) {
     struct directory *directory = MEM_NEW(struct directory);
     directory->dormant = dormant_runs_new();
-    directory->stripes = STRIPED_NEW(STRIPE_COUNT, struct run_stripe);
+    directory->stripes = STRIPED_NEW(1u << STRIPE_BITS, struct run_stripe);
     struct run_stripe *stripe;
     for (size_t i = 0; (stripe = striped_at(directory->stripes, i)); i++)
         list_init(&stripe->runs);
@@ -55,8 +55,16 @@ struct dormant_runs *directory_dormant(const struct directory *directory) {
     return directory->dormant;
 }
 
+/* The numbers of runs are our own, so the hash needs no secret. Knuth, "The Art of Computer
+ * Programming" 6.4: multiplicative hashing. */
+static size_t stripe_index(uint64_t run) {
+    return (size_t)(run * UINT64_C(0x9E3779B97F4A7C15) >> (64 - STRIPE_BITS));
+}
+
 static struct run_stripe *lock_stripe(struct directory *directory, uint64_t run) {
-    return striped_lock(directory->stripes, str_of(&run, sizeof(run)));
+    struct run_stripe *stripe = striped_at(directory->stripes, stripe_index(run));
+    pthread_mutex_lock(&stripe->lock);
+    return stripe;
 }
 
 void directory_add(struct directory *directory, struct live *live) {

@@ -14,10 +14,8 @@
 
 /* Each name is preceded by its length, so that no two triples share a key. */
 static void session_append_key(struct buf *key, const struct session_name *name) {
-    buf_append_u64(key, name->workspace.len);
-    buf_append_byte(key, ':');
-    buf_append_u64(key, name->user.len);
-    buf_append_byte(key, ':');
+    const size_t lens[] = {name->workspace.len, name->user.len}; /* they tell keys apart */
+    buf_append(key, str_of(lens, sizeof(lens)));
     buf_append(key, name->workspace);
     buf_append(key, name->user);
     buf_append(key, name->session);
