@@ -25,10 +25,13 @@ static void recount(size_t before, size_t after) {
 #define BUF_SECOND_BYTES (4 * BUF_FIRST_BYTES)
 #define STEP_1 (BUF_SMALL_BYTES + BUF_SMALL_BYTES / BUF_STEP_PART)
 #define STEP_2 (STEP_1 + STEP_1 / BUF_STEP_PART)
+#define STEP_3 (STEP_2 + STEP_2 / BUF_STEP_PART)
+#define STEP_4 (STEP_3 + STEP_3 / BUF_STEP_PART)
 static _Thread_local struct pool first_rooms = POOL(BUF_FIRST_BYTES, 256),
                                  second_rooms = POOL(BUF_SECOND_BYTES, 256),
-                                 small_rooms = POOL(BUF_SMALL_BYTES, 128),
-                                 rooms_1 = POOL(STEP_1, 128), rooms_2 = POOL(STEP_2, 128);
+                                 small_rooms = POOL(BUF_SMALL_BYTES, 256),
+                                 rooms_1 = POOL(STEP_1, 256), rooms_2 = POOL(STEP_2, 256),
+                                 rooms_3 = POOL(STEP_3, 256), rooms_4 = POOL(STEP_4, 256);
 
 static inline struct pool *pool_of(size_t room) {
     switch (room) {
@@ -37,6 +40,8 @@ static inline struct pool *pool_of(size_t room) {
     case BUF_SMALL_BYTES: return &small_rooms;
     case STEP_1: return &rooms_1;
     case STEP_2: return &rooms_2;
+    case STEP_3: return &rooms_3;
+    case STEP_4: return &rooms_4;
     default: return NULL;
     }
 }

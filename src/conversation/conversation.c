@@ -1,6 +1,7 @@
 #include "conversation/conversation.h"
 
 #include "base/mem.h"
+#include "base/pool.h"
 #include "conversation/effect.h"
 #include "conversation/import.h"
 #include "provider/call_pairs.h"
@@ -13,26 +14,42 @@
 #define REFUSED_NOTE                                                                           \
     "[A message stood here. The model's provider refused it, so it is left out.]"
 
+#define SPARE_MESSAGES 2 /* what the caller says, and the answer */
+#define FIRST_MESSAGES (1 + SPARE_MESSAGES)
+static _Thread_local struct pool first_messages =
+    POOL(FIRST_MESSAGES * sizeof(struct message), 256);
+
+static void give_messages(struct conversation *c) {
+    if (c->room == FIRST_MESSAGES)
+        pool_give(&first_messages, c->messages);
+    else
+        free(c->messages);
+}
+
 void conversation_init(struct conversation *c, struct arena *arena, size_t reply_max_bytes) {
     *c = (struct conversation){.arena = arena};
     reply_text_init(&c->reply, reply_max_bytes);
 }
 
 void conversation_done(struct conversation *c) {
-    free(c->messages);
+    give_messages(c);
     free(c->asides);
     reply_text_clear(&c->reply);
 }
 
 /* --- messages ----------------------------------------------------------------------------- */
 
-#define SPARE_MESSAGES 2 /* what the caller says, and the answer */
-
 static void conversation_make_room(struct conversation *c, size_t more) {
     size_t needed = c->count + more;
     if (needed <= c->room) return;
-    c->room = needed > 2 * c->room ? needed + SPARE_MESSAGES : 2 * c->room;
-    c->messages = mem_resize(c->messages, c->room * sizeof(struct message));
+    size_t room = needed > 2 * c->room ? needed + SPARE_MESSAGES : 2 * c->room;
+    struct message *messages = room == FIRST_MESSAGES
+                                   ? pool_take(&first_messages)
+                                   : mem_alloc(room * sizeof(struct message));
+    if (c->count) memcpy(messages, c->messages, c->count * sizeof(struct message));
+    give_messages(c);
+    c->messages = messages;
+    c->room = room;
 }
 
 static void conversation_insert(struct conversation *c, size_t place,

@@ -11,7 +11,7 @@ static _Thread_local struct pool chunks =
 static _Thread_local struct pool doubles =
     POOL(sizeof(struct chunk) + CHUNK_DOUBLE_BYTES, SPARE_CHUNKS / 8);
 static _Thread_local struct pool bursts =
-    POOL(sizeof(struct chunk) + CHUNK_BURST_BYTES, SPARE_CHUNKS / 6);
+    POOL(sizeof(struct chunk) + CHUNK_BURST_BYTES, SPARE_CHUNKS / 2);
 
 /* NULL: it is of no usual size. */
 static struct pool *chunk_pool(size_t room) {

@@ -111,8 +111,10 @@ static void publish_soon(struct journal *journal) {
     loop_defer(journal->options.loop, &journal->publish);
 }
 
-/* The room of a chunk that begins with an event of `len` bytes; `more` bytes of text follow it. */
+/* The room of a chunk that begins with an event of `len` bytes; `more` bytes of text follow it. A
+ * reply of some 4 KiB is nearly always the last event: a block of a usual size costs less. */
 static size_t chunk_room(size_t len, size_t more) {
+    if (len > 4 * KIB && len <= CHUNK_BURST_BYTES) return CHUNK_BURST_BYTES;
     if (len > CHUNK_SHARED_BYTES) return len;
     if (more > CHUNK_DOUBLE_BYTES) return CHUNK_BURST_BYTES;
     return more > CHUNK_BYTES ? CHUNK_DOUBLE_BYTES : CHUNK_BYTES;
