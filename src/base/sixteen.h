@@ -57,4 +57,15 @@ static inline bool sixteen_any(sixteen bytes) {
 #endif
 }
 
+/* The index of the first byte with its high bit set; 16 if there is none. */
+static inline size_t sixteen_first(sixteen bytes) {
+#ifdef SIXTEEN_BITS
+    return (size_t)__builtin_ctz(sixteen_bits(bytes) | 1u << 16);
+#else
+    size_t at = 0;
+    while (at < sizeof(bytes) && bytes[at] < 0x80) at++;
+    return at;
+#endif
+}
+
 #endif

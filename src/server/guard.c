@@ -169,32 +169,50 @@ static size_t skip_data(struct guard *guard, size_t len) {
     return skip;
 }
 
+/* The bytes of a token at the front. */
 static size_t name_run(struct str bytes) {
     size_t len = 0;
+    while (len + 16 <= bytes.len) {
+        sixteen c = sixteen_at(bytes.at + len), letter = c | 0x20;
+        sixteen plain = (sixteen)(((letter >= 'a') & (letter <= 'z')) |
+                                  ((c >= '0') & (c <= '9')) | (c == '-'));
+        size_t first = sixteen_first(~plain);
+        len += first;
+        if (first == 16) continue;
+        if (!server_guard_is_token((uint8_t)bytes.at[len])) return len;
+        len++; /* a rarer one */
+    }
     while (len < bytes.len && server_guard_is_token((uint8_t)bytes.at[len])) len++;
     return len;
 }
 
-/* All but a tab of what is_text() takes. */
-static size_t value_run(struct str bytes) {
+/* The bytes at the front that are no control characters and up to `last`. */
+static size_t text_run(struct str bytes, uint8_t last) {
     size_t len = 0;
     for (; len + 16 <= bytes.len; len += 16) {
         sixteen c = sixteen_at(bytes.at + len);
-        if (sixteen_any((sixteen)((c < ' ') | (c == 127)))) break;
+        size_t first = sixteen_first((sixteen)((c < ' ') | (c == 127) | (c > last)));
+        if (first < 16) return len + first;
     }
-    while (len < bytes.len && bytes.at[len] != '\t' && is_text((uint8_t)bytes.at[len])) len++;
+    for (; len < bytes.len; len++) {
+        uint8_t c = (uint8_t)bytes.at[len];
+        if (c < ' ' || c == 127 || c > last) break;
+    }
     return len;
 }
 
-/* How many of `bytes` step() would take without leaving a field's name or value, or reaching the
- * limit of their sum: most of a header section. They are counted. */
-static size_t skip_field(struct guard *guard, struct str bytes) {
-    if (guard->place != NAME && guard->place != VALUE) return 0;
-    size_t left = guard->limits->fields_max_bytes - guard->fields_bytes;
-    if (guard->fields_bytes >= guard->limits->fields_max_bytes) return 0;
-    struct str part = str_head(bytes, left);
-    size_t len = guard->place == NAME ? name_run(part) : value_run(part);
-    guard->fields_bytes += len;
+/* How many of `bytes` step() would take without leaving the request line or a field's name or value,
+ * or reaching their limit: most of a header section. They are counted. */
+static size_t skip_run(struct guard *guard, struct str bytes) {
+    bool line = guard->place == REQUEST_LINE;
+    if (!line && guard->place != NAME && guard->place != VALUE) return 0;
+    size_t max = line ? guard->limits->target_max_bytes + METHOD_AND_VERSION_BYTES
+                      : guard->limits->fields_max_bytes;
+    size_t *count = line ? &guard->line_bytes : &guard->fields_bytes;
+    if (*count >= max) return 0;
+    struct str part = str_head(bytes, max - *count);
+    size_t len = guard->place == NAME ? name_run(part) : text_run(part, line ? 126 : 255);
+    *count += len;
     return len;
 }
 
@@ -204,7 +222,7 @@ enum guard_verdict guard_scan(struct guard *guard, struct str bytes, size_t *ret
             i += skip_data(guard, bytes.len - i);
             continue;
         }
-        i += skip_field(guard, str_skip(bytes, i));
+        i += skip_run(guard, str_skip(bytes, i));
         if (i == bytes.len) break;
         enum guard_verdict verdict = step(guard, (uint8_t)bytes.at[i++]);
         if (verdict != GUARD_MORE) {

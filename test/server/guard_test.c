@@ -64,6 +64,58 @@ static void no_prefix_is_a_section(void **state) {
     }
 }
 
+/* Where the verdict fell, and which; bytes are passed `step` at a time. */
+static size_t judged(struct guard *guard, struct str bytes, size_t step,
+                     enum guard_verdict *ret) {
+    size_t at = 0, used;
+    *ret = GUARD_MORE;
+    while (at < bytes.len && *ret == GUARD_MORE) {
+        *ret = guard_scan(guard, str_head(str_skip(bytes, at), step), &used);
+        at += used;
+    }
+    return at;
+}
+
+static void any_byte_anywhere_is_judged_the_same_alone_and_in_a_run(void **state) {
+    (void)state;
+    struct str fine = STR("POST /a/path?with=a+query HTTP/1.1\r\n"
+                          "Host: a\r\nX_A-Name-of_many-Bytes.1: and a value of many bytes\r\n"
+                          "y:\r\n\r\n");
+    char bytes[160];
+    assert_true(fine.len <= sizeof(bytes));
+    for (size_t at = 0; at < fine.len; at++) {
+        for (int byte = 0; byte < 256; byte++) {
+            struct guard at_once, apart;
+            enum guard_verdict verdict, verdict_apart;
+            memcpy(bytes, fine.at, fine.len);
+            bytes[at] = (char)byte;
+            guard_head(&at_once, &server_limits_default);
+            guard_head(&apart, &server_limits_default);
+            struct str section = str_of(bytes, fine.len);
+            size_t used = judged(&at_once, section, section.len, &verdict);
+            size_t used_apart = judged(&apart, section, 1, &verdict_apart);
+            if (used != used_apart || verdict != verdict_apart) fail_msg("%zu %d", at, byte);
+        }
+    }
+}
+
+static void a_limit_is_reached_at_the_same_byte_alone_and_in_a_run(void **state) {
+    (void)state;
+    struct str section = STR("GET /a/target/of/more/bytes/than/are/allowed/for/it HTTP/1.1\r\n"
+                             "host: a\r\nname-of-many-bytes: a value of many bytes\r\n\r\n");
+    for (size_t max = 0; max <= section.len; max++) {
+        struct server_limits limits = server_limits_default;
+        limits.target_max_bytes = limits.fields_max_bytes = max;
+        struct guard at_once, apart;
+        enum guard_verdict verdict, verdict_apart;
+        guard_head(&at_once, &limits);
+        guard_head(&apart, &limits);
+        size_t used = judged(&at_once, section, section.len, &verdict);
+        size_t used_apart = judged(&apart, section, 1, &verdict_apart);
+        if (used != used_apart || verdict != verdict_apart) fail_msg("%zu", max);
+    }
+}
+
 static void every_limit_can_be_zero(void **state) {
     (void)state;
     const struct server_limits none = {0};
@@ -81,6 +133,8 @@ int main(void) {
         cmocka_unit_test(a_header_section_ends_at_the_same_byte_however_it_is_cut),
         cmocka_unit_test(chunks_end_at_the_same_byte_however_they_are_cut),
         cmocka_unit_test(no_prefix_is_a_section),
+        cmocka_unit_test(any_byte_anywhere_is_judged_the_same_alone_and_in_a_run),
+        cmocka_unit_test(a_limit_is_reached_at_the_same_byte_alone_and_in_a_run),
         cmocka_unit_test(every_limit_can_be_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
