@@ -119,14 +119,20 @@ bool buf_append_byte(struct buf *buf, char byte) {
     return true;
 }
 
+/* Two digits at a time: a division costs more than the rest. */
 bool buf_append_u64(struct buf *buf, uint64_t number) {
-    char digits[20];
-    size_t len = 0;
-    do {
-        digits[sizeof(digits) - ++len] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number);
-    return buf_append(buf, str_of(digits + sizeof(digits) - len, len));
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                                "25262728293031323334353637383940414243444546474849"
+                                "50515253545556575859606162636465666768697071727374"
+                                "75767778798081828384858687888990919293949596979899";
+    char digits[20], *end = digits + sizeof(digits), *at = end;
+    for (; number >= 10; number /= 100) {
+        const char *pair = pairs + number % 100 * 2;
+        *--at = pair[1];
+        *--at = pair[0];
+    }
+    if (number || at == end) *--at = (char)('0' + number);
+    return buf_append(buf, str_of(at, (size_t)(end - at)));
 }
 
 bool buf_append_i64(struct buf *buf, int64_t number) {

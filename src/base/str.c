@@ -8,6 +8,7 @@ static char str_lower(char c) {
 
 bool str_equal_nocase(struct str a, struct str b) {
     if (a.len != b.len) return false;
+    if (str_equal(a, b)) return true;
     for (size_t i = 0; i < a.len; i++) {
         if (str_lower(a.at[i]) != str_lower(b.at[i])) return false;
     }

@@ -2,6 +2,8 @@
 
 #include "helper/assert_str.h"
 
+#include <stdio.h>
+
 static void an_empty_buffer_holds_no_memory(void **state) {
     (void)state;
     struct buf buf;
@@ -30,6 +32,20 @@ static void every_kind_of_append_lands_at_the_end(void **state) {
     assert_true(buf_printf(&buf, "%s", ""));
     assert_str(buf_str(&buf), "0 18446744073709551615 -9223372036854775808 -11 x-5");
     buf_done(&buf);
+}
+
+static void numbers_have_all_their_digits(void **state) {
+    (void)state;
+    char digits[24];
+    for (uint64_t number = 0, step = 1; number < UINT64_MAX / 20; number += step) {
+        struct buf buf;
+        buf_init(&buf, 24);
+        assert_true(buf_append_u64(&buf, number));
+        snprintf(digits, sizeof(digits), "%llu", (unsigned long long)number);
+        assert_str(buf_str(&buf), digits);
+        buf_done(&buf);
+        if (number > 20000) step = number / 7;
+    }
 }
 
 static void what_passes_the_limit_is_refused_whole_and_for_good(void **state) {
@@ -163,6 +179,7 @@ int main(void) {
         cmocka_unit_test(percent_encoding_leaves_the_plain_bytes_alone),
         cmocka_unit_test(an_empty_buffer_holds_no_memory),
         cmocka_unit_test(every_kind_of_append_lands_at_the_end),
+        cmocka_unit_test(numbers_have_all_their_digits),
         cmocka_unit_test(what_passes_the_limit_is_refused_whole_and_for_good),
         cmocka_unit_test(room_is_filled_by_the_caller),
         cmocka_unit_test(above_4_kib_at_most_a_quarter_of_the_room_is_unused),
