@@ -82,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0) return 0;
     struct str rest = str_of(data + 1, size - 1);
     size_t piece = data[0] ? 1 + (size_t)data[0] % 61 : size;
-    struct h2_session *session = h2_session_new(on_output, NULL);
+    struct h2_session *session = h2_session_new(H2_ASKS_AT_ONCE, on_output, NULL);
     struct caller callers[3];
     struct err why;
     bool good = true;

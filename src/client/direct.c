@@ -168,7 +168,7 @@ static void direct_on_ready(void *ctx) {
 
 static const struct link_events sharing_events;
 
-/* The server has chosen HTTP/2. If another call has opened a connection to it meanwhile, this one
+/* The server has chosen HTTP/2, or without TLS may speak it. If another call has opened a connection to it meanwhile, this one
  * is not needed. A request that failed there once gets a connection of its own. */
 static void direct_on_http2(const struct link_rest *rest, void *ctx) {
     struct direct *direct = ctx;
@@ -192,6 +192,11 @@ static void direct_on_dialled(int fd, const struct err *why, void *ctx) {
     direct->dial = NULL;
     if (fd < 0) {
         direct_finish(direct, why);
+        return;
+    }
+    if (direct->shared && !direct->url.secure) {
+        const struct link_rest rest = {.fd = fd};
+        direct_on_http2(&rest, direct);
         return;
     }
     direct->link = link_new(direct->call->place, fd, &direct->url, direct->call->reach,
@@ -378,9 +383,21 @@ static void direct_on_end(const struct err *why, bool lost, void *ctx) {
     }
 }
 
+/* The server has not begun with the request. Its redirects are not shared either. */
+static void direct_on_http1(const struct err *why, void *ctx) {
+    struct direct *direct = ctx;
+    direct->stream = NULL;
+    direct->shared = false;
+    if (direct->state == DIRECT_ASKING)
+        direct_dial(direct);
+    else
+        direct_finish(direct, why);
+}
+
 static const struct link_events link_events = {.response = {direct_on_line, direct_on_body},
                                                .on_ready = direct_on_ready,
-                                               .on_end = direct_on_end};
+                                               .on_end = direct_on_end,
+                                               .on_http1 = direct_on_http1};
 
 static const struct link_events sharing_events = {
     .response = {direct_on_line, direct_on_body},

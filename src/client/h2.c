@@ -383,7 +383,8 @@ static uint64_t or_usual(uint64_t ms, uint64_t usual_ms) {
     return ms ? ms : usual_ms;
 }
 
-static struct h2 *h2_make(struct place *place, const struct h2_server *server) {
+static struct h2 *h2_make(struct place *place, const struct h2_server *server,
+                          enum h2_opening opening) {
     struct h2 *h2 = MEM_NEW(struct h2);
     h2->place = place;
     h2->host = text_copy(server->host);
@@ -397,13 +398,13 @@ static struct h2 *h2_make(struct place *place, const struct h2_server *server) {
     timer_init(&h2->timer, place->loop, h2_on_timer, h2);
     secure_wait_init(&h2->wait, on_trust, h2);
     buf_init(&h2->out, OUT_MAX_BYTES);
-    h2->session = h2_session_new(h2_on_output, h2);
+    h2->session = h2_session_new(opening, h2_on_output, h2);
     list_append(&place->shared, &h2->link);
     return h2;
 }
 
 static struct h2 *h2_new(struct place *place, const struct h2_server *server) {
-    struct h2 *h2 = h2_make(place, server);
+    struct h2 *h2 = h2_make(place, server, H2_ASKS_AT_ONCE);
     timer_start(&h2->timer, or_usual(server->connect_ms, H2_CONNECT_MS));
     h2->dial = dial_new(place, server->host, server->port, HTTP_ANYWHERE, h2_on_dialled, h2);
     return h2;
@@ -435,10 +436,9 @@ struct h2_stream *h2_start(struct place *place, const struct h2_server *server,
 /* --- requests that may go elsewhere, too -------------------------------------------------- */
 
 struct h2 *h2_find_room(struct place *place, const struct url *url, enum http_reach reach) {
-    if (!url->secure) return NULL; /* gRPC's may be without TLS */
     LIST_EACH(&place->shared, link) {
         struct h2 *h2 = CONTAINER_OF(link, struct h2, link);
-        if (h2->state == H2_OPEN && h2->reach >= reach &&
+        if (h2->state == H2_OPEN && h2->reach >= reach && (h2->secure || h2->adopted) &&
             h2_leads_to(h2, url->host, url->port, url->secure) &&
             h2_session_has_room(h2->session))
             return h2;
@@ -455,12 +455,14 @@ static void h2_on_ticket(struct ssl_session_st *ticket, void *ctx) {
 
 struct h2 *h2_adopt(struct place *place, const struct url *url, enum http_reach reach,
                     const struct link_rest *rest, struct err *e) {
-    const struct h2_server server = {.host = url->host, .port = url->port, .secure = true};
-    struct h2 *h2 = h2_make(place, &server);
+    const struct h2_server server = {
+        .host = url->host, .port = url->port, .secure = rest->visit != NULL};
+    struct h2 *h2 =
+        h2_make(place, &server, rest->visit ? H2_ASKS_AT_ONCE : H2_ASKS_AFTER_SETTINGS);
     h2->reach = reach;
     h2->adopted = true;
     h2_attach(h2, rest->fd);
-    visit_move(&h2->visit, rest->visit, h2_on_ticket, h2);
+    if (rest->visit) visit_move(&h2->visit, rest->visit, h2_on_ticket, h2);
     buf_append(&h2->out, rest->unsent);
     h2_move(h2, H2_OPEN);
     h2->heard_ms = loop_now_ms(place->loop);
@@ -469,6 +471,10 @@ struct h2 *h2_adopt(struct place *place, const struct url *url, enum http_reach 
     if (!rest->received.len || h2_session_feed(h2->session, rest->received, e)) return h2;
     h2_break(h2, e);
     return NULL;
+}
+
+bool h2_is_secure(const struct h2 *h2) {
+    return h2->secure;
 }
 
 struct h2_stream *h2_start_on(struct h2 *h2, const struct h2_head *head,

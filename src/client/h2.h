@@ -62,11 +62,14 @@ struct h2;
  * once; NULL: there is none. */
 struct h2 *h2_find_room(struct place *place, const struct url *url, enum http_reach reach);
 
-/* Go on with a connection whose server has chosen HTTP/2. NULL: it is closed.
+/* Go on with a connection whose server has chosen HTTP/2, or with one without TLS, whose server may
+ * not speak HTTP/2: it gets a call after its SETTINGS. NULL: it is closed.
  * errors  ERR_UNAVAILABLE what the server has sent so far is not HTTP/2 */
 MUST_CHECK struct h2 *h2_adopt(struct place *place, const struct url *url,
                                enum http_reach reach, const struct link_rest *rest,
                                struct err *e);
+
+bool h2_is_secure(const struct h2 *h2);
 
 /* Begin a call on this connection; as h2_start(). */
 struct h2_stream *h2_start_on(struct h2 *h2, const struct h2_head *head,

@@ -134,6 +134,13 @@ static size_t h2_request_on_body(struct str bytes, void *ctx) {
 static void h2_request_on_end(const struct h2_end *end, void *ctx) {
     struct h2_request *request = ctx;
     request->stream = NULL;
+    if (end->wants_http1) {
+        const struct link_events *events = request->events;
+        void *of = request->ctx;
+        h2_request_leave(request);
+        events->on_http1(end->why, of);
+        return;
+    }
     h2_request_end(request, end->why, end->never_seen || end->unanswered);
 }
 
@@ -203,7 +210,8 @@ struct h2_request *h2_request_new(struct h2 *h2, struct str head, struct str bod
                                   const struct link_events *events, void *ctx) {
     struct h2_request *request = MEM_NEW(struct h2_request);
     struct http_header fields[H2_SESSION_FIELDS_MAX];
-    struct h2_head as_sent = {.scheme = STR("https"), .fields = fields};
+    struct h2_head as_sent = {.scheme = h2_is_secure(h2) ? STR("https") : STR("http"),
+                              .fields = fields};
     struct buf names;
     struct str rest, line = str_head(head, str_find(head, STR("\r\n")));
     request->events = events;

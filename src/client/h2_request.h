@@ -7,7 +7,7 @@
  *     asking ─▶ reporting the head ─▶ body ─▶ on_end
  *
  * `lost` of on_end: the request may be repeated. The server has provably not seen it, or the
- * connection had carried an earlier call and was lost without a byte since this one.
+ * connection was without a call before and was lost without a byte since, as with a link.
  *
  * Private to client/.
  *
@@ -24,7 +24,7 @@
 struct h2_request;
 
 /* Send a request. `head` is copied; it is well-formed. `body` is borrowed until the end. No event
- * comes before this returns. Of the events only `response` and on_end are used. */
+ * comes before this returns. Of the events only `response`, on_end and on_http1 are used. */
 struct h2_request *h2_request_new(struct h2 *h2, struct str head, struct str body,
                                   const struct link_events *events, void *ctx);
 

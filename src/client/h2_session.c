@@ -21,6 +21,8 @@ struct h2_session {
     bool goaway; /* the server sent one, with this code */
     uint32_t goaway_code;
     bool not_http2; /* the server does not speak HTTP/2 */
+    bool settled;   /* its SETTINGS have come */
+    enum h2_opening opening;
     uint32_t fault; /* why we end the connection; 0: we do not */
     size_t section_bytes;
     uint64_t feeds; /* how often bytes came */
@@ -49,6 +51,7 @@ struct h2_stream {
     struct err err;
     unsigned inside; /* callbacks on the stack */
     uint64_t feeds;  /* the session's when it began */
+    bool alone;      /* its session had carried others then, and had none */
 };
 
 /* --- states ------------------------------------------------------------------------------- */
@@ -262,6 +265,10 @@ static void on_stream_frame(struct h2_stream *stream, const nghttp2_frame *frame
 
 /* --- the whole connection ----------------------------------------------------------------- */
 
+static bool goes_for_http1(const struct h2_session *session) {
+    return session->goaway && session->goaway_code == NGHTTP2_HTTP_1_1_REQUIRED;
+}
+
 /* Streams that were not sent yet never will be. They end now, without waiting for the
  * others. */
 static void refuse_waiting(struct h2_session *session) {
@@ -279,6 +286,7 @@ static void refuse_waiting(struct h2_session *session) {
         struct h2_stream *stream = CONTAINER_OF(link, struct h2_stream, link);
         list_append(&session->streams, link);
         reset(stream, NGHTTP2_CANCEL);
+        stream->end.wants_http1 = goes_for_http1(session);
         end_stream(stream, &why, true);
         (void)give_end(stream);
     }
@@ -289,6 +297,7 @@ static int on_frame(nghttp2_session *inner, const nghttp2_frame *frame, void *ct
     switch (frame->hd.type) {
     case NGHTTP2_HEADERS:
     case NGHTTP2_DATA: on_stream_frame(stream_of(inner, frame->hd.stream_id), frame); break;
+    case NGHTTP2_SETTINGS: session->settled = true; break;
     case NGHTTP2_PING:
         if (frame->hd.flags & NGHTTP2_FLAG_ACK) session->ping_waits = false;
         break;
@@ -308,19 +317,23 @@ static const char *code_text(uint32_t code) {
     case NGHTTP2_ENHANCE_YOUR_CALM: return "the server is asked too much of";
     case NGHTTP2_CANCEL: return "the server cancelled the request";
     case NGHTTP2_INTERNAL_ERROR: return "the server failed";
+    case NGHTTP2_HTTP_1_1_REQUIRED: return "the server wants HTTP/1.1 for it";
     default: return "the server gave the request up";
     }
 }
 
 /* The server has reset the stream or excluded it by GOAWAY, or nghttp2 found an error in it. */
 static int on_stream_close(nghttp2_session *inner, int32_t id, uint32_t code, void *ctx) {
-    (void)ctx;
+    const struct h2_session *session = ctx;
     struct h2_stream *stream = stream_of(inner, id);
     if (!stream) return 0;
     stream->closed = true;
     if (stream->ended) return 0; /* reported once the rest is read */
     struct err why;
-    bool never_seen = code == NGHTTP2_REFUSED_STREAM && stream->state <= H2_STREAM_ASKING;
+    bool asks = stream->state <= H2_STREAM_ASKING;
+    bool never_seen = asks && code == NGHTTP2_REFUSED_STREAM;
+    stream->end.wants_http1 =
+        (asks && code == NGHTTP2_HTTP_1_1_REQUIRED) || (never_seen && goes_for_http1(session));
     err_set(&why, ERR_UNAVAILABLE, "%s (%s)", code_text(code), nghttp2_http2_strerror(code));
     stream->end.reset = true;
     stream->end.code = code;
@@ -441,6 +454,8 @@ struct h2_stream *h2_stream_new(struct h2_session *session, const struct h2_head
 
     stream->session = session;
     stream->feeds = session->feeds;
+    stream->alone =
+        session->stream_count == 0 && nghttp2_session_get_next_stream_id(session->inner) > 1;
     stream->events = events;
     stream->ctx = ctx;
     stream->finished = head->no_body;
@@ -482,25 +497,26 @@ static nghttp2_session_callbacks *make_callbacks(void) {
     return callbacks;
 }
 
-/* Send one stream until the server has announced its limit. */
-static nghttp2_option *make_options(void) {
+/* Send one stream, or none, until the server has announced its limit. */
+static nghttp2_option *make_options(enum h2_opening opening) {
     nghttp2_option *options;
     must(nghttp2_option_new(&options));
     nghttp2_option_set_no_auto_window_update(options, 1);
     nghttp2_option_set_no_closed_streams(options, 1);
-    nghttp2_option_set_peer_max_concurrent_streams(options, 1);
+    nghttp2_option_set_peer_max_concurrent_streams(options, opening == H2_ASKS_AT_ONCE ? 1 : 0);
     return options;
 }
 
-struct h2_session *h2_session_new(h2_output_fn *on_output, void *ctx) {
+struct h2_session *h2_session_new(enum h2_opening opening, h2_output_fn *on_output, void *ctx) {
     struct h2_session *session = MEM_NEW(struct h2_session);
     nghttp2_session_callbacks *callbacks = make_callbacks();
-    nghttp2_option *options = make_options();
+    nghttp2_option *options = make_options(opening);
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, H2_WINDOW_BYTES},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, H2_HEAD_MAX_BYTES},
     };
+    session->opening = opening;
     session->on_output = on_output;
     session->ctx = ctx;
     list_init(&session->streams);
@@ -550,7 +566,9 @@ void h2_session_break(struct h2_session *session, const struct err *why) {
         struct h2_stream *stream = CONTAINER_OF(session->streams.next, struct h2_stream, link);
         /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left the list */
         bool never_seen = stream->state == H2_STREAM_WAITING;
-        stream->end.unanswered = stream->id > 1 && stream->feeds == session->feeds;
+        stream->end.unanswered = stream->alone && stream->feeds == session->feeds;
+        stream->end.wants_http1 =
+            session->opening == H2_ASKS_AFTER_SETTINGS && !session->settled;
         leave_session(stream);
         end_stream(stream, why, never_seen);
         (void)give_end(stream);

@@ -60,8 +60,11 @@ struct h2_end {
     /* The server has provably done nothing: the request was not sent, the server refused the
      * stream, or its GOAWAY excludes it. The request may be repeated. */
     bool never_seen;
-    /* The connection had carried an earlier call, and was lost without a byte since this one. */
+    /* The connection had carried an earlier call and none when this one began, and was lost without
+     * a byte since. */
     bool unanswered;
+    /* The server has done nothing, because it wants HTTP/1.1 for it or does not speak HTTP/2. */
+    bool wants_http1;
 };
 
 /* The stream may be paused, written to and cancelled inside each of them. None runs before
@@ -81,7 +84,11 @@ struct h2_events {
 /* There is output: call h2_session_pull() soon. */
 typedef void h2_output_fn(void *ctx);
 
-struct h2_session *h2_session_new(h2_output_fn *on_output, void *ctx);
+/* When the first call is sent: at once, or after the server's SETTINGS, so that a server which does
+ * not speak HTTP/2 has provably not seen it. */
+enum h2_opening { H2_ASKS_AT_ONCE, H2_ASKS_AFTER_SETTINGS };
+
+struct h2_session *h2_session_new(enum h2_opening opening, h2_output_fn *on_output, void *ctx);
 /* No stream may be left: h2_session_break(). Not inside a callback. */
 void h2_session_free(struct h2_session *session);
 

@@ -59,9 +59,10 @@ struct http_request {
     /* The request must not arrive twice. A request is repeated if a reused connection breaks
      * before the first byte of the response, so this one gets its own connection. */
     bool once;
-    /* Over https:, the request may share an HTTP/2 connection with others, if the server has
-     * HTTP/2. For answers that come in small pieces: until its reader takes them, a server may
-     * send 64 KiB. Ignored with `once` and HTTP_PUBLIC_ONLY. */
+    /* The request may share an HTTP/2 connection with others, if the server has HTTP/2: over
+     * https: it chooses, over http: it is tried (prior knowledge). For answers that come in small
+     * pieces: until its reader takes them, a server may send 64 KiB. Ignored with `once` and
+     * HTTP_PUBLIC_ONLY. */
     bool shared;
 };
 

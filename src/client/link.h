@@ -28,11 +28,11 @@
 
 struct link;
 
-/* What a link leaves behind when the server has chosen HTTP/2. The receiver closes `fd`, and takes
- * the visit with visit_move(). The bytes are borrowed. */
+/* What a link leaves behind when the server has chosen HTTP/2, or a connection without TLS. The receiver
+ * closes `fd`, and takes the visit with visit_move(). The bytes are borrowed. */
 struct link_rest {
     int fd;
-    struct visit *visit;
+    struct visit *visit; /* NULL: without TLS */
     struct str unsent;   /* of the handshake */
     struct str received; /* decrypted */
 };
@@ -55,6 +55,8 @@ struct link_events {
     /* Not NULL: HTTP/2 is offered over TLS, too, and this comes in place of on_ready if the server
      * chooses it. The link is no longer the call's. */
     void (*on_http2)(const struct link_rest *rest, void *ctx);
+    /* In place of on_end, of a request over HTTP/2 (h2_request.h): it may be made over HTTP/1.1. */
+    void (*on_http1)(const struct err *why, void *ctx);
 };
 
 /* Take an idle link to that server, whose address was checked by this rule or a stricter one;

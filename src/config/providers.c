@@ -448,8 +448,8 @@ static const struct setting rows[] = {
     {.key = "retries", COUNT(provider.retries), .most = 10,
      .beyond = "more than 10 retries do not help", .help = "before the first word only"},
     {.key = "http2", BOOL(provider.http2),
-     .help = "its calls share an HTTP/2 connection where its server has it; what breaks the "
-             "connection breaks them all. Left out: HTTP/1.1"},
+     .help = "its calls share an HTTP/2 connection where its server has it (over http: it is tried "
+             "first); what breaks the connection breaks them all. Left out: HTTP/1.1"},
     {.key = "forbid_link_local", BOOL(provider.forbid_link_local),
      .help = "never ask it at a link-local or private IPv6 address, where clouds serve "
              "credentials; always so for connectors"},

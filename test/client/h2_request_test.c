@@ -44,6 +44,8 @@ static void on_request(struct h2_peer *h2, int32_t id, struct str path, bool who
         h2_peer_say(h2, scene->half, STR(" and rest"), true);
     } else if (str_equal(path, STR("/die")) || (str_equal(path, STR("/die-once")) && !first)) {
         h2->hangs_up = true;
+    } else if (str_equal(path, STR("/required"))) {
+        h2_peer_reset(h2, id, NGHTTP2_HTTP_1_1_REQUIRED);
     } else if (str_equal(path, STR("/large"))) {
         char *text = mem_zero(1, LARGE_BYTES);
         h2_peer_answer(h2, id, str_of(text, LARGE_BYTES), NULL);
@@ -59,6 +61,8 @@ static bool speak(struct peer *peer, int fd, struct str first) {
     struct h2_peer h2;
     char bytes[16 * KIB];
     ssize_t got;
+    if (str_starts(first, STR("GET /required HTTP/1.1\r\n")))
+        return peer_say(peer, fd, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none");
     assert_true(str_starts(first, STR("PRI * HTTP/2.0\r\n\r\n")));
     h2_peer_open(&h2, scene->max_streams, on_request, scene);
     h2_peer_feed(&h2, first);
@@ -265,6 +269,37 @@ static void a_connection_lost_while_idle_is_replaced_once(void **state) {
     shut_scene(&scene, 3, 4);
 }
 
+/* A connection with another call was not idle, so what is lost on it may have been read. */
+static void a_connection_lost_under_a_call_is_not_tried_again(void **state) {
+    (void)state;
+    struct scene scene;
+    struct ask half = {0}, whole = {0}, die = {0};
+    open_scene(&scene, 100);
+    begin(&half, &scene, "/half");
+    begin(&whole, &scene, "/");
+    scene.asker.open = 1;
+    loop_run(scene.asker.loop);
+    expect(&whole, "200 application/grpc;two;whole");
+    assert_int_equal(half.ends, 0);
+    scene.asker.open = 1;
+    begin(&die, &scene, "/die");
+    loop_run(scene.asker.loop);
+    expect(&half, "200 application/grpc;partUNAVAILABLE");
+    expect(&die, "UNAVAILABLE");
+    shut_scene(&scene, 1, 3);
+}
+
+static void a_request_may_be_wanted_over_http_1(void **state) {
+    (void)state;
+    struct scene scene;
+    struct ask ask = {0};
+    open_scene(&scene, 100);
+    begin(&ask, &scene, "/required");
+    loop_run(scene.asker.loop);
+    expect(&ask, "200 ;one;whole");
+    shut_scene(&scene, 2, 1);
+}
+
 static void a_call_may_be_left_at_any_time(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -324,6 +359,8 @@ int main(void) {
         cmocka_unit_test(a_goaway_lets_what_it_includes_finish),
         cmocka_unit_test(a_lost_connection_fails_what_was_begun),
         cmocka_unit_test(a_connection_lost_while_idle_is_replaced_once),
+        cmocka_unit_test(a_connection_lost_under_a_call_is_not_tried_again),
+        cmocka_unit_test(a_request_may_be_wanted_over_http_1),
         cmocka_unit_test(a_call_may_be_left_at_any_time),
         cmocka_unit_test(a_silent_connection_gets_no_further_calls),
         cmocka_unit_test(before_the_first_connection_each_dials),

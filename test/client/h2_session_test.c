@@ -112,7 +112,7 @@ static void on_request(struct h2_peer *peer, int32_t id, struct str path, bool w
 }
 
 static void pair_open(struct pair *pair, uint32_t max_streams) {
-    *pair = (struct pair){.session = h2_session_new(on_output, NULL)};
+    *pair = (struct pair){.session = h2_session_new(H2_ASKS_AT_ONCE, on_output, NULL)};
     h2_peer_open(&pair->peer, max_streams, on_request, NULL);
 }
 
@@ -406,7 +406,7 @@ static void another_protocol_is_named(void **state) {
     static const char *const said[] = {"HTTP/1.1 400 Bad Request\r\n\r\n",
                                        "SSH-2.0-x\r\n\r\n\r\n"};
     for (size_t i = 0; i < ARRAY_LEN(said); i++) {
-        struct h2_session *session = h2_session_new(on_output, NULL);
+        struct h2_session *session = h2_session_new(H2_ASKS_AT_ONCE, on_output, NULL);
         struct asker asker;
         struct err why;
         ask_whole(&asker, session, "/3");
@@ -478,7 +478,7 @@ struct dialog {
 };
 
 static void dialog_open(struct dialog *dialog) {
-    dialog->session = h2_session_new(on_output, NULL);
+    dialog->session = h2_session_new(H2_ASKS_AT_ONCE, on_output, NULL);
     ask_whole(&dialog->askers[0], dialog->session, "/3");
     ask_whole(&dialog->askers[1], dialog->session, "/40");
     ask_whole(&dialog->askers[2], dialog->session, "/mid");
