@@ -65,7 +65,7 @@ def main():
         called += calls
         if own:
             threads.setdefault(thread_of(own), Counter()).update(own)
-    counted = ("openai_reply_feed",) if load == "model" else ("run_start", "route_serve")
+    counted = ("openai_reply_feed",) if load.startswith("model") else ("run_start", "route_serve")
     turns = next((called[function] for function in counted if called[function]), 0)
     if not turns:
         sys.exit("instructions: no turn was made")

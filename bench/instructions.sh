@@ -14,6 +14,9 @@
 #   stream     the same turn as server-sent events: POST /stream on 64 connections and sessions
 #   invoke     POST /invoke with an instant answer of two bytes, 64 connections and sessions, each on disk
 #   model      a token of a model: bench/model_mock.c answers 20 turns of POST /stream, counted amid them
+#   model_h2   the same with HTTP/2 at both ends: 100 turns on one connection to the model, with TLS, and
+#              on four from the callers. BENCH_STREAMS and BENCH_PACE (tokens a second of each) change the load
+#   model_h2c  the same without TLS
 #   health     GET /health on 64 connections: HTTP alone
 # The profiles stay in build/bench/callgrind.LOAD, for callgrind_annotate --tree=both.
 # Turns are counted in the profile (calls of run_start; for the model, chunks that are read), and instructions
@@ -21,12 +24,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/lib.sh
+. bench/model_lib.sh
 
 SECONDS_EACH=${BENCH_SECONDS:-10}
 RUNNER=(valgrind -q --tool=callgrind --separate-threads=yes --instr-atstart=no
     "--callgrind-out-file=$DATA/callgrind")
 PORTS=$DATA/ports.json
-MOCK=
 COLLECTOR=
 
 finish() {
@@ -56,15 +59,22 @@ ask() { # load, seconds
 }
 
 # A model that says 100 tokens a second to each of 20 callers, of which only the steady part is counted.
-count_model() {
-    compile_c model_mock bench/model_mock.c src/base/*.c
-    "$OUT/model_mock" "$DATA/mock.json" $(((SECONDS_EACH + 5) * 100)) &
-    MOCK=$!
-    export OPENAI_API_KEY=none OPENAI_BASE_URL
-    OPENAI_BASE_URL=http://127.0.0.1:$(port_in "$DATA/mock.json" http)/v1
-    serve_weir "$PORTS" "$DATA/store" -c bench/model.yaml --http 127.0.0.1:0 --grpc off
-    "$OUT/driver" tokens --path /stream --port "$(port_in "$PORTS" http)" --pid "$PID" --streams 20 \
-        --chunks $(((SECONDS_EACH + 5) * 100)) --seconds "$SECONDS_EACH" >"$DATA/answers" &
+count_model() { # load
+    local streams=20 pace=100 settings=bench/model.yaml address=http://localhost said=()
+    case $1 in
+    model_h2) address=https://localhost ;;&
+    model_h2 | model_h2c)
+        streams=100 settings=$OUT/sharing.yaml said=(--http2 4)
+        sharing_settings >"$settings"
+        ;;
+    esac
+    streams=${BENCH_STREAMS:-$streams} pace=${BENCH_PACE:-$pace}
+    compile_mock
+    start_mock $(((SECONDS_EACH + 5) * pace)) "$pace"
+    export OPENAI_API_KEY=none OPENAI_BASE_URL=$address:$MOCK_PORT/v1 SSL_CERT_FILE=$OUT/mock.pem SSL_CERT_DIR=
+    serve_weir "$PORTS" "$DATA/store" -c "$settings" --http 127.0.0.1:0 --grpc off
+    "$OUT/driver" tokens --path /stream --port "$(port_in "$PORTS" http)" --pid "$PID" --streams "$streams" \
+        --chunks $(((SECONDS_EACH + 5) * pace)) --seconds "$SECONDS_EACH" "${said[@]}" >"$DATA/answers" &
     local driver=$!
     sleep 2
     callgrind_control -i on "$PID" >/dev/null 2>&1
@@ -87,7 +97,10 @@ count_load() { # load
 
 count() { # load
     rm -rf "$DATA/store" "$DATA"/callgrind*
-    if [ "$1" = model ]; then count_model; else count_load "$1"; fi
+    case $1 in
+    model*) count_model "$1" ;;
+    *) count_load "$1" ;;
+    esac
     stop_pid "$PID" 300 # it writes its profile
     PID=
     rm -rf "$OUT/callgrind.$1"
@@ -110,8 +123,11 @@ if [ -n "${BENCH_SPANS:-}" ]; then
 fi
 loads=("$@")
 if [ "${1:-}" = --short ]; then SECONDS_EACH=3 loads=(invoke); fi
-[ "${#loads[@]}" -gt 0 ] || loads=(converse stream invoke model health)
-for load in "${loads[@]}"; do count "$load"; done | tee "$OUT/instructions.txt"
+[ "${#loads[@]}" -gt 0 ] || loads=(converse stream invoke model model_h2 health)
+{
+    trap finish EXIT # of this shell: what is left running would hold the pipe open
+    for load in "${loads[@]}"; do count "$load"; done
+} | tee "$OUT/instructions.txt"
 # What was said, as a table.
 awk 'BEGIN {print "\n| thousand instructions | all | loop | store |\n| --- | --- | --- | --- |"}
     / thousand instructions each / {

@@ -15,9 +15,9 @@
 # With BENCH_BEFORE, another weir, the way before_tls measures that one.
 #
 # BENCH_WAYS="forwarder weir weir_h2" speaks HTTP/2 at both ends in weir_h2: the reader has four
-# connections for all turns, and haproxy on core 1 gives weir HTTP/2 over TLS, with room for all of
-# them on one connection. The forwarder of the same run has a socket a turn at both ends.
-# before_h2 is the same with BENCH_BEFORE.
+# connections for all turns, and the mock speaks HTTP/2 over TLS to weir, with room for all of them on
+# one connection. weir_h2c is the same without TLS. The forwarder of the same run has a socket a turn at
+# both ends. before_h2 and before_h2c are the same with BENCH_BEFORE.
 #
 # BENCH_WAYS="weir litellm" BENCH_SESSIONS=20 puts LiteLLM's proxy beside it: a gateway that reads
 # what it passes on, as weir does (bench/peers/litellm/build.sh installs it). It takes some 2,000
@@ -35,12 +35,12 @@ if [ "${1:-}" = --short ]; then ROUNDS=1 SECONDS_EACH=1 SESSIONS=20; fi
 TOKENS=$(((SECONDS_EACH + 3) * 100)) # the measured part lies well inside of each turn
 WAYS=${BENCH_WAYS:-"direct forwarder haproxy nginx weir weir_h2"}
 RESULTS=$OUT/model.jsonl
-SEALER='' SEALED_PORT='' SHARED_PORT=''
+SEALER='' SEALED_PORT=''
 : >"$RESULTS"
 
 compile() {
     compile_driver
-    compile_c model_mock bench/model_mock.c src/base/*.c
+    compile_mock
     compile_c forwarder bench/peers/forwarder.c
 }
 
@@ -82,18 +82,14 @@ start_forwarder() {
     PORT=$(port_in "$OUT/forwarder.json" http)
 }
 
-# The mock over TLS, for the ways that end in _tls and _h2. Its certificate is its own authority.
+# The mock over TLS and HTTP/1.1, for the ways that end in _tls.
 start_sealer() {
     SEALED_PORT=$(free_port)
-    SHARED_PORT=$(free_port)
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=mock \
-        -addext subjectAltName=DNS:localhost -keyout "$OUT/mock.key" -out "$OUT/mock.pem" 2>/dev/null
     cat "$OUT/mock.key" "$OUT/mock.pem" >"$OUT/mock.both"
     cat >"$OUT/sealer.cfg" <<END
 global
     nbthread 1
     maxconn 4000
-    tune.h2.max-concurrent-streams 1000
 defaults
     mode http
     option http-no-delay
@@ -102,7 +98,6 @@ defaults
     timeout server 60s
 frontend in
     bind 127.0.0.1:$SEALED_PORT ssl crt $OUT/mock.both
-    bind 127.0.0.1:$SHARED_PORT ssl crt $OUT/mock.both alpn h2
     default_backend mock
 backend mock
     server mock 127.0.0.1:$MOCK_PORT
@@ -153,16 +148,18 @@ END
 
 start_nginx_tls() { start_nginx "https://127.0.0.1:$SEALED_PORT"; }
 start_weir_tls() { start_weir "$WEIR" "https://localhost:$SEALED_PORT"; }
-start_weir_h2() { start_weir "$WEIR" "https://localhost:$SHARED_PORT"; }
-start_before_h2() { start_weir "$BENCH_BEFORE" "https://localhost:$SHARED_PORT"; }
+start_weir_h2() { start_weir "$WEIR" "https://localhost:$MOCK_PORT" "$OUT/sharing.yaml"; }
+start_weir_h2c() { start_weir "$WEIR" "http://localhost:$MOCK_PORT" "$OUT/sharing.yaml"; }
+start_before_h2() { start_weir "$BENCH_BEFORE" "https://localhost:$MOCK_PORT" "$OUT/sharing.yaml"; }
+start_before_h2c() { start_weir "$BENCH_BEFORE" "http://localhost:$MOCK_PORT" "$OUT/sharing.yaml"; }
 start_before_tls() { start_weir "$BENCH_BEFORE" "https://localhost:$SEALED_PORT"; }
 
-start_weir() { # program, address of the model
+start_weir() { # program, address of the model, settings
     local ports=$OUT/weir.json
     rm -rf "$ports" "${DATA:?}"/*
     OPENAI_API_KEY=none OPENAI_BASE_URL=${2:-http://127.0.0.1:$MOCK_PORT}/v1 \
         SSL_CERT_FILE=$OUT/mock.pem SSL_CERT_DIR='' \
-        taskset -c 0 "${1:-$WEIR}" serve -c bench/model.yaml --threads 1 --data "$DATA" \
+        taskset -c 0 "${1:-$WEIR}" serve -c "${3:-bench/model.yaml}" --threads 1 --data "$DATA" \
         --http 127.0.0.1:0 --grpc off --nimi-grpc off --nimi-http off \
         --ports-file "$ports" 2>"$OUT/weir.log" &
     PID=$!
@@ -175,7 +172,7 @@ measure() { # way, round
     PID='' PORT=$MOCK_PORT
     case $way in
     weir | weir_tls | before_tls) "start_$way" && path=/stream ;;
-    weir_h2 | before_h2)
+    weir_h2 | before_h2 | weir_h2c | before_h2c)
         "start_$way" && path=/stream
         arguments+=(--http2 4)
         ;;
@@ -197,9 +194,9 @@ compile
 for way in haproxy nginx; do
     command -v $way >/dev/null || { say "no $way here: it is left out"; WAYS=${WAYS/$way/}; }
 done
-command -v haproxy >/dev/null || WAYS=${WAYS/weir_h2/} # it carries the mock's TLS
 start_mock "$TOKENS"
-case $WAYS in *_tls* | *_h2*) start_sealer ;; esac
+sharing_settings >"$OUT/sharing.yaml"
+case $WAYS in *_tls*) start_sealer ;; esac
 for round in $(seq "$ROUNDS"); do
     say "round $round of $ROUNDS: $SESSIONS models talking, $WAYS"
     for way in $WAYS; do measure "$way" "$round"; done

@@ -1,6 +1,6 @@
 /* model_mock: a model that answers at a steady pace, as OpenAI's API frames it.
  *
- *   model_mock PORTS_FILE TOKENS [PER_SECOND]
+ *   model_mock PORTS_FILE TOKENS [PER_SECOND [CERTIFICATE KEY]]
  *
  * Each POST gets an event stream of TOKENS chunks of about 270 bytes, PER_SECOND of them
  * (100 unless said) from a random moment on, then usage and [DONE]; the connection stays open
@@ -8,12 +8,17 @@
  * moment of its send on the monotonic clock, so that whoever reads it at the far end, through
  * whatever stands in between, knows how long it was under way.
  *
+ * A connection that begins with HTTP/2's preface gets HTTP/2, and with a certificate so does one that
+ * begins with TLS. What its streams say in a turn of the wheel leaves in one write.
+ *
  * Tokens are sent by a wheel of slots of 100 microseconds. A reader that lets the socket fill
  * up is cut off: this measures what keeps pace.
  *
  * Threads  none; ends at SIGTERM.
  * Source   platform.openai.com, "Streaming": chat.completion.chunk objects.
  */
+#include "mock_h2.h"
+
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/list.h"
@@ -39,10 +44,11 @@
 #define POLL_EVENTS 64
 
 struct peer {
-    struct list link; /* in its slot, while it is being answered */
     int fd;
-    unsigned said;
+    struct mock_h2 *h2;    /* NULL: HTTP/1.1, whose one call is this: */
+    struct mock_call call; /* in its slot, while it is being answered */
     struct buf in;
+    struct list link;
 };
 
 struct mock {
@@ -50,6 +56,8 @@ struct mock {
     unsigned tokens, slot_count;
     uint64_t start_us, turned; /* slots since the start */
     uint64_t dice;
+    struct ssl_ctx_st *tls; /* NULL: without */
+    struct list shared;     /* peers of HTTP/2 */
     struct list slots[SLOTS_MAX];
 };
 
@@ -73,8 +81,12 @@ static const struct str head = STR_INIT("HTTP/1.1 200 OK\r\n"
 /* ---- peers ---- */
 
 static void peer_close(struct peer *peer) {
+    list_remove(&peer->call.link);
     list_remove(&peer->link);
-    close(peer->fd);
+    if (peer->h2)
+        mock_h2_free(peer->h2);
+    else
+        close(peer->fd);
     buf_done(&peer->in);
     free(peer);
 }
@@ -95,21 +107,38 @@ static bool peer_say(struct peer *peer, struct str text) {
     return peer_send(peer, str_of(piece, (size_t)len));
 }
 
-static void peer_next(const struct mock *mock, struct peer *peer) {
+static void say(struct mock_call *call, struct str text) {
+    if (call->h2)
+        mock_h2_say(call, text);
+    else
+        (void)peer_say(CONTAINER_OF(call, struct peer, call), text);
+}
+
+static void say_last(struct mock_call *call, struct str text) {
+    struct peer *peer = CONTAINER_OF(call, struct peer, call);
+    list_remove(&call->link);
+    if (call->h2)
+        mock_h2_end(call, text);
+    else if (peer_say(peer, text))
+        (void)peer_send(peer, STR("0\r\n\r\n"));
+}
+
+/* A call without a window waits for its next turn. */
+static void call_next(const struct mock *mock, struct mock_call *call) {
     char text[2 * CHUNK_MAX_BYTES];
     int len;
-    if (peer->said < mock->tokens) {
+    if (call->h2 && !mock_h2_has_room(call, sizeof(text))) return;
+    if (call->said < mock->tokens) {
         len = snprintf(text, sizeof(text),
                        CHUNK("\"delta\":{\"content\":\"@%llu#%u \"},\"logprobs\":null,"
                              "\"finish_reason\":null"),
-                       (unsigned long long)clock_mono_us(), peer->said);
-        peer->said++;
-        (void)peer_say(peer, str_of(text, (size_t)len));
+                       (unsigned long long)clock_mono_us(), call->said);
+        call->said++;
+        say(call, str_of(text, (size_t)len));
         return;
     }
     len = snprintf(text, sizeof(text), ENDING, mock->tokens, mock->tokens + 5);
-    list_remove(&peer->link);
-    if (peer_say(peer, str_of(text, (size_t)len))) (void)peer_send(peer, STR("0\r\n\r\n"));
+    say_last(call, str_of(text, (size_t)len));
 }
 
 /* ---- requests ---- */
@@ -126,16 +155,38 @@ static size_t request_len(struct str in) {
     return in.len >= end + 4 + body ? end + 4 + (size_t)body : 0;
 }
 
-static void answer(struct mock *mock, struct peer *peer) {
-    if (!peer_send(peer, head)) return;
+static void schedule(struct mock *mock, struct mock_call *call) {
     mock->dice ^= mock->dice << 13;
     mock->dice ^= mock->dice >> 7;
     mock->dice ^= mock->dice << 17;
-    peer->said = 0;
-    list_append(&mock->slots[mock->dice % mock->slot_count], &peer->link);
+    call->said = 0;
+    list_append(&mock->slots[mock->dice % mock->slot_count], &call->link);
+}
+
+static void on_ask(struct mock_call *call, void *ctx) {
+    mock_h2_begin(call);
+    schedule(ctx, call);
+}
+
+/* Whether the peer has begun to speak HTTP/2, or TLS, in which it is spoken. */
+static bool is_shared(const struct mock *mock, const struct peer *peer, bool *ret_tls) {
+    char first[4];
+    if (recv(peer->fd, first, sizeof(first), MSG_PEEK | MSG_DONTWAIT) < (ssize_t)sizeof(first))
+        return false;
+    *ret_tls = mock->tls && first[0] == 0x16;
+    return *ret_tls || memcmp(first, "PRI ", 4) == 0;
 }
 
 static void read_peer(struct mock *mock, struct peer *peer) {
+    bool tls;
+    if (!peer->h2 && !peer->in.len && is_shared(mock, peer, &tls)) {
+        peer->h2 = mock_h2_new(peer->fd, tls ? mock->tls : NULL, on_ask, mock);
+        list_append(&mock->shared, &peer->link);
+    }
+    if (peer->h2) {
+        if (!mock_h2_read(peer->h2)) peer_close(peer);
+        return;
+    }
     char *room = buf_room(&peer->in, 4 * KIB);
     ssize_t got = room ? recv(peer->fd, room, 4 * KIB, MSG_DONTWAIT) : 0;
     if (got <= 0) {
@@ -144,10 +195,10 @@ static void read_peer(struct mock *mock, struct peer *peer) {
     }
     buf_grew(&peer->in, (size_t)got);
     size_t len = request_len(buf_str(&peer->in));
-    if (len == 0 || list_linked(&peer->link)) return;
+    if (len == 0 || list_linked(&peer->call.link)) return;
     buf_drop(&peer->in, len);
     if (peer->in.len == 0) buf_release(&peer->in);
-    answer(mock, peer);
+    if (peer_send(peer, head)) schedule(mock, &peer->call);
 }
 
 static void accept_all(struct mock *mock) {
@@ -157,6 +208,7 @@ static void accept_all(struct mock *mock) {
         struct epoll_event want = {.events = EPOLLIN, .data.ptr = peer};
         peer->fd = fd;
         list_init(&peer->link);
+        list_init(&peer->call.link);
         buf_init(&peer->in, REQUEST_MAX_BYTES);
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
         if (epoll_ctl(mock->epoll, EPOLL_CTL_ADD, fd, &want) < 0) peer_close(peer);
@@ -172,7 +224,11 @@ static void turn_wheel(struct mock *mock) {
     (void)!read(mock->timer, &expired, sizeof(expired));
     for (; mock->turned < due; mock->turned++) {
         struct list *slot = &mock->slots[mock->turned % mock->slot_count];
-        LIST_EACH(slot, link) peer_next(mock, CONTAINER_OF(link, struct peer, link));
+        LIST_EACH(slot, link) call_next(mock, CONTAINER_OF(link, struct mock_call, link));
+    }
+    LIST_EACH(&mock->shared, link) {
+        struct peer *peer = CONTAINER_OF(link, struct peer, link);
+        if (!mock_h2_flush(peer->h2)) peer_close(peer);
     }
 }
 
@@ -228,8 +284,10 @@ static void watch(const struct mock *mock, int fd, void *what) {
 
 static bool arguments(int argc, char **argv, struct mock *mock) {
     uint64_t tokens, per_second = 100;
-    if (argc < 3 || argc > 4 || !str_to_u64(str_from(argv[2]), &tokens)) return false;
-    if (argc == 4 && !str_to_u64(str_from(argv[3]), &per_second)) return false;
+    if (argc < 3 || argc == 5 || argc > 6 || !str_to_u64(str_from(argv[2]), &tokens))
+        return false;
+    if (argc > 3 && !str_to_u64(str_from(argv[3]), &per_second)) return false;
+    if (argc == 6 && !(mock->tls = mock_h2_tls(argv[4], argv[5]))) return false;
     if (per_second < 1 || per_second > SECOND_US / SLOT_US || tokens > SECOND_US) return false;
     mock->tokens = (unsigned)tokens;
     mock->slot_count = SECOND_US / SLOT_US / (unsigned)per_second;
@@ -244,6 +302,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     for (unsigned i = 0; i < mock->slot_count; i++) list_init(&mock->slots[i]);
+    list_init(&mock->shared);
     mock->dice = UINT64_C(88172645463325252);
     mock->start_us = clock_mono_us();
     mock->epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -88,7 +88,7 @@ compare() { # name, tokens a second, seconds in which all have begun, ways...
 
 need go taskset
 compile_driver
-compile_c model_mock bench/model_mock.c src/base/*.c
+compile_mock
 bench/peers/go/build.sh "$OUT"
 case $WAYS in *litellm*) bench/peers/litellm/build.sh "$OUT" ;; esac
 {
