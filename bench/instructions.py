@@ -4,7 +4,8 @@
 
 With spans or metrics, "measured" is what the loop spends on them: the calls of measure_* and all they
 call. Each FILE is what one thread did (--separate-threads=yes). A turn is a call of run_start; for a load
-without turns it is a call of route_serve, for a model's tokens one of the function that reads a chunk. TOP is how many functions are listed for each thread.
+without turns it is a call of route_serve, for a model's tokens one of the function that reads a chunk, for readers
+of a live run one of the function that sends. TOP is how many functions are listed for each thread.
 """
 
 import re
@@ -13,6 +14,7 @@ from collections import Counter
 
 FEW = 2000
 MEASURE = "measure_"  # all functions of turn/measure.h
+COUNTED = {"model": ("openai_reply_feed",), "live": ("route_piece_now", "route_piece")}
 NAMED = re.compile(r"\((\d+)\)(?: (.*))?")
 
 
@@ -65,14 +67,15 @@ def main():
         called += calls
         if own:
             threads.setdefault(thread_of(own), Counter()).update(own)
-    counted = ("openai_reply_feed",) if load.startswith("model") else ("run_start", "route_serve")
+    counted = COUNTED.get(load.split("_")[0], ("run_start", "route_serve"))
     turns = next((called[function] for function in counted if called[function]), 0)
     if not turns:
         sys.exit("instructions: no turn was made")
     total = sum(sum(own.values()) for own in threads.values())
-    parts = [f"{thread} {sum(own.values()) / turns / 1000:.1f}" for thread, own in sorted(threads.items())]
+    digits = 3 if load == "live" else 1
+    parts = [f"{thread} {sum(own.values()) / turns / 1000:.{digits}f}" for thread, own in sorted(threads.items())]
     parts.append(f"measured {measured / turns / 1000:.2f}")
-    print(f"{load}: {total / turns / 1000:.1f} thousand instructions each ({', '.join(parts)}), {turns} counted")
+    print(f"{load}: {total / turns / 1000:.{digits}f} thousand instructions each ({', '.join(parts)}), {turns} counted")
     if turns < FEW:
         print(f"  fewer than {FEW}: the first turn of each stream weighs too much; set BENCH_SECONDS higher")
     for thread, own in sorted(threads.items()):

@@ -17,16 +17,18 @@
 #   model_h2   the same with HTTP/2 at both ends: 100 turns on one connection to the model, with TLS, and
 #              on four from the callers. BENCH_STREAMS and BENCH_PACE (tokens a second of each) change the load
 #   model_h2c  the same without TLS
+#   live       one event to each of 200 readers of a run (GET /weir/v1/runs/{id}/events), 50 events a second
 #   health     GET /health on 64 connections: HTTP alone
 # The profiles stay in build/bench/callgrind.LOAD, for callgrind_annotate --tree=both.
-# Turns are counted in the profile (calls of run_start; for the model, chunks that are read), and instructions
-# are divided by them.
+# Turns are counted in the profile (calls of run_start; for the model, chunks that are read; for live readers, what
+# is sent to one), and instructions are divided by them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/lib.sh
 . bench/model_lib.sh
 
 SECONDS_EACH=${BENCH_SECONDS:-10}
+LIVE_READERS=200 LIVE_RATE=50
 RUNNER=(valgrind -q --tool=callgrind --separate-threads=yes --instr-atstart=no
     "--callgrind-out-file=$DATA/callgrind")
 PORTS=$DATA/ports.json
@@ -42,6 +44,7 @@ finish() {
 script_of() { # load
     case $1 in
     converse | stream) bench/script.sh ;;
+    live) live_script "$LIVE_RATE" $((SECONDS_EACH + 60)) ;;
     *) instant_script ;;
     esac
 }
@@ -85,6 +88,24 @@ count_model() { # load
     MOCK=
 }
 
+# Readers that are all in the middle of the same run. No key, so that they need no token.
+count_live() {
+    local readers failed=0
+    compile_c live_readers bench/{live_readers,samples,proc}.c src/base/*.c -lnettle
+    script_of live >"$DATA/script.yaml"
+    KEY='' serve_weir "$PORTS" "$DATA/store" --script "$DATA/script.yaml" --http 127.0.0.1:0 --grpc off
+    "$OUT/live_readers" weir "$(port_in "$PORTS" http)" "$PID" "$LIVE_READERS" $((SECONDS_EACH + 8)) alone \
+        >"$DATA/answers" &
+    readers=$!
+    sleep 8 # all have begun
+    callgrind_control -i on "$PID" >/dev/null 2>&1
+    sleep "$SECONDS_EACH"
+    callgrind_control -i off "$PID" >/dev/null 2>&1
+    wait "$readers" || failed=1
+    grep -q '"all_begun": true, "wrong": 0,' "$DATA/answers" || failed=1
+    [ "$failed" = 0 ] || { cat "$DATA/answers" >&2; stop; return 1; }
+}
+
 count_load() { # load
     script_of "$1" >"$DATA/script.yaml"
     serve_weir "$PORTS" "$DATA/store" --script "$DATA/script.yaml" --http 127.0.0.1:0 --grpc 127.0.0.1:0
@@ -99,6 +120,7 @@ count() { # load
     rm -rf "$DATA/store" "$DATA"/callgrind*
     case $1 in
     model*) count_model "$1" ;;
+    live) count_live ;;
     *) count_load "$1" ;;
     esac
     stop_pid "$PID" 300 # it writes its profile
@@ -123,7 +145,7 @@ if [ -n "${BENCH_SPANS:-}" ]; then
 fi
 loads=("$@")
 if [ "${1:-}" = --short ]; then SECONDS_EACH=3 loads=(invoke); fi
-[ "${#loads[@]}" -gt 0 ] || loads=(converse stream invoke model model_h2 health)
+[ "${#loads[@]}" -gt 0 ] || loads=(converse stream invoke model model_h2 live health)
 {
     trap finish EXIT # of this shell: what is left running would hold the pipe open
     for load in "${loads[@]}"; do count "$load"; done

@@ -91,6 +91,14 @@ instant_script() {
     printf '  - replies:\n      - - text: ok\n          pace: {every: 0}\n'
 }
 
+# One turn that says so many events a second for so many seconds.
+live_script() { # events a second, seconds
+    printf 'script: 1\nmodel: script\nagents:\n  - slug: manager\nscenes:\n  - replies:\n      -\n        - text: "'
+    awk -v count=$(($1 * $2)) 'BEGIN {
+        for (n = 0; n < count; n++) printf "%08u the water goes on over the weir, to the mill, to sea...", n}'
+    printf '"\n          pace: {every: %dms, chunk: 64}\n' $((1000 / $1))
+}
+
 compile_c() { # program, sources and libraries...
     local program=$1
     shift

@@ -27,20 +27,13 @@ RESULTS=$OUT/live.jsonl
 PORTS=$DATA/ports.json
 : >"$RESULTS"
 
-script() { # events a second, seconds
-    printf 'script: 1\nmodel: script\nagents:\n  - slug: manager\nscenes:\n  - replies:\n      -\n        - text: "'
-    awk -v count=$(($1 * $2)) 'BEGIN {
-        for (n = 0; n < count; n++) printf "%08u the water goes on over the weir, to the mill, to sea...", n}'
-    printf '"\n          pace: {every: %dms, chunk: 64}\n' $((1000 / $1))
-}
-
 start() { # server, events a second
     rm -rf "$PORTS" "$DATA/store"
     case $1 in
     floor) "${RUNNER[@]}" "$OUT/live_floor" "$PORTS" "$2" & PID=$! ;;
     go) BENCH_RATE=$2 GOMAXPROCS=1 "${RUNNER[@]}" "$OUT/go" live "$PORTS" & PID=$! ;;
     weir)
-        script "$2" $((SECONDS_EACH + 30)) >"$DATA/script.yaml"
+        live_script "$2" $((SECONDS_EACH + 30)) >"$DATA/script.yaml"
         printf 'log: {level: warning}\nlimits: {connections: 16000}\n' >"$DATA/weir.yaml"
         "${RUNNER[@]}" "$WEIR" serve -c "$DATA/weir.yaml" --script "$DATA/script.yaml" --threads 1 \
             --data "$DATA/store" --http 127.0.0.1:0 --grpc off --nimi-grpc off --nimi-http off \

@@ -1,6 +1,6 @@
 /* live_readers: many readers of one live run, each on an HTTP/1.1 connection of its own.
  *
- *   live_readers weir|other PORT PID READERS SECONDS
+ *   live_readers weir|other PORT PID READERS SECONDS [alone]
  *
  * Each connection asks for GET /health first, so that what a reader takes is told from what its
  * connection takes. Then weir is asked for a run (POST /invoke), and all read its events; any
@@ -8,7 +8,7 @@
  *
  * It prints one line of JSON: deliveries, the server's CPU for each, the spread (from the first
  * reader that has an event to this one), what the slowest reader had, memory, and GET /health
- * beside it, from a thread of its own. Sequence numbers that are missing or doubled are counted
+ * beside it, from a thread of its own (`alone`: without it). Sequence numbers that are missing or doubled are counted
  * in `wrong`.
  */
 #include "proc.h"
@@ -319,8 +319,9 @@ static void raise_files(void) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 6) {
-        fprintf(stderr, "live_readers: weir|other PORT PID READERS SECONDS\n");
+    bool alone = argc == 7 && strcmp(argv[6], "alone") == 0;
+    if (argc != 6 && !alone) {
+        fprintf(stderr, "live_readers: weir|other PORT PID READERS SECONDS [alone]\n");
         return 2;
     }
     bool weir = strcmp(argv[1], "weir") == 0;
@@ -335,7 +336,7 @@ int main(int argc, char **argv) {
     uint64_t empty_kb = pss_kb(pid);
     connect_all();
     health.fd = dial();
-    if (pthread_create(&asker, NULL, ask_health, NULL)) fail("a thread");
+    if (!alone && pthread_create(&asker, NULL, ask_health, NULL)) fail("a thread");
     sleep(1);
     uint64_t connected_kb = pss_kb(pid);
     ask_all(epoll, weir ? begin_run() : "/events");
@@ -351,7 +352,7 @@ int main(int argc, char **argv) {
     server = cpu_ns(pid) - server, own = cpu_ns(getpid()) - own, busy = busy_ns() - busy;
     uint64_t reading_kb = pss_kb(pid);
     atomic_store(&health.over, true);
-    pthread_join(asker, NULL);
+    if (!alone) pthread_join(asker, NULL);
 
     double s = (double)(over - began) / 1e6,
            d = (double)(live.deliveries ? live.deliveries : 1);
