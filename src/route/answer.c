@@ -489,6 +489,11 @@ void route_piece(struct route_call *call, struct str bytes) {
     touch(call, out, begin);
 }
 
+void route_piece_now(struct route_call *call, struct str bytes) {
+    assert(call->state == ANSWER_STREAMING);
+    if (!call->aborted) exchange_send_now(call->exchange, bytes);
+}
+
 void route_sse_comment(struct route_call *call, struct str text) {
     assert(call->state == ANSWER_STREAMING);
     if (call->aborted) return;

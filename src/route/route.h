@@ -210,6 +210,8 @@ void route_sse_end(struct route_call *call);
  * route_sse_end(). */
 void route_pieces_begin(struct route_call *call, struct str content_type);
 void route_piece(struct route_call *call, struct str bytes);
+/* The same for a piece that nothing will join in this turn: see exchange_send_now(). */
+void route_piece_now(struct route_call *call, struct str bytes);
 
 /* Begin a body of known length, sent in pieces, with any status. Call route_sse_end() after the
  * last piece. False: the method was HEAD and has been answered; send nothing. */

@@ -391,6 +391,20 @@ static void wake_waiting(struct conn *conn) {
         exchange_mark(CONTAINER_OF(link, struct exchange, waits));
 }
 
+/* While all of it leaves, nothing of the connection changes, and no deadline moves. */
+bool conn_send_now(struct conn *conn, struct str bytes) {
+    assert(conn->state == CONN_OPEN && conn_unsent_bytes(conn) == 0);
+    ptrdiff_t sent = conn->transport->kind->send(conn->transport, bytes);
+    if (sent < 0) return false;
+    if ((size_t)sent < bytes.len) buf_append(&conn->unsent, str_skip(bytes, (size_t)sent));
+    size_t waiting = conn_unsent_bytes(conn);
+    if (waiting == 0) return true;
+    conn->progress_ms = conn_now_ms(conn);
+    pace_begin(&conn->pace, conn_now_ms(conn), waiting);
+    conn_flush_soon(conn);
+    return true;
+}
+
 static void pump(struct conn *conn) {
     if (conn->yields || !send_unsent(conn)) return;
     size_t left = 0;

@@ -162,6 +162,9 @@ struct protocol {
     /* Turn the owners' output (the exchanges in conn->dirty) into frames to gather. */
     void (*settle)(struct conn *conn);
     void (*gather)(struct conn *conn, struct gather *gather);
+    /* Pass bytes to the transport at once: see conn_send_now(). False: they must be queued. Only
+     * while nothing waits in the exchange or its connection. NULL: it never does. */
+    bool (*send_now)(struct exchange *exchange, struct str bytes);
     /* The exchange is about to be freed: drop all pointers to it. */
     void (*forget)(struct exchange *exchange);
     /* exchange_consumed() and exchange_authenticated(). */
@@ -275,6 +278,9 @@ void conn_closed(struct conn *conn); /* frees it */
 
 /* From protocols and the server. */
 void conn_flush_soon(struct conn *conn);
+/* Send bytes in front of which nothing waits; the rest of them waits like any other. False: the
+ * transport is broken. Nothing was sent, and the next flush finds out. */
+bool conn_send_now(struct conn *conn, struct str bytes);
 void conn_finish(struct conn *conn); /* send what is there, then close */
 void conn_cut(struct conn *conn, enum exchange_close how);
 void conn_shut_down(struct conn *conn);

@@ -304,6 +304,22 @@ void exchange_send(struct exchange *exchange, struct str bytes) {
     exchange_touch(exchange);
 }
 
+/* Whether nothing of this exchange and its connection waits, so that bytes may leave. */
+static bool may_leave_now(const struct exchange *exchange) {
+    const struct conn *conn = exchange->conn;
+    return exchange->out.len == 0 && !list_linked(&exchange->dirty) && !exchange->ended &&
+           conn->state == CONN_OPEN && !conn->yields && conn_unsent_bytes(conn) == 0;
+}
+
+void exchange_send_now(struct exchange *exchange, struct str bytes) {
+    const struct protocol *protocol = exchange->conn->protocol;
+    if (exchange->aborted || bytes.len == 0) return;
+    if (!protocol->send_now || !may_leave_now(exchange) ||
+        !protocol->send_now(exchange, bytes)) {
+        exchange_send(exchange, bytes);
+    }
+}
+
 static bool over_limit(const struct exchange *exchange) {
     const struct conn *conn = exchange->conn;
     return conn->queued_bytes + conn_unsent_bytes(conn) > conn->limits->connection_max_bytes &&

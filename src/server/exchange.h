@@ -133,6 +133,11 @@ void exchange_send(struct exchange *exchange, struct str bytes);
 struct buf *exchange_out(struct exchange *exchange);
 void exchange_touch(struct exchange *exchange);
 
+/* The same for bytes that nothing will join in this turn, such as an event that thousands of
+ * connections are sent: they leave before it returns if nothing waits in front of them. What
+ * could not leave is queued. */
+void exchange_send_now(struct exchange *exchange, struct str bytes);
+
 /* Bytes queued here and not yet accepted by the connection's own write buffer. */
 size_t exchange_queued(const struct exchange *exchange);
 

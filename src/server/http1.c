@@ -474,6 +474,21 @@ static void http1_put_body(struct http1 *http1, struct gather *gather) {
     exchange_left(exchange, part.len);
 }
 
+#define NOW_MAX_BYTES (16 * KIB) /* larger ones are not worth a stack */
+#define CHUNK_FRAME_BYTES (DIGITS_MAX + 2 + 2)
+
+/* Only what has the simplest form: a chunk. */
+static bool http1_send_now(struct exchange *exchange, struct str bytes) {
+    const struct http1 *http1 = exchange->conn->protocol_state;
+    char room[NOW_MAX_BYTES + CHUNK_FRAME_BYTES];
+    bool plain = http1->exchange == exchange && http1->answering && http1->answer_chunked &&
+                 !http1->answer_bodiless && http1->own.len == 0;
+    if (!plain || bytes.len > NOW_MAX_BYTES) return false;
+    struct gather chunk = {.at = room};
+    put_chunk(&chunk, bytes);
+    return conn_send_now(exchange->conn, str_of(room, chunk.len));
+}
+
 static void put_end(struct http1 *http1, struct gather *gather) {
     const struct exchange *exchange = http1->exchange;
     if (!http1->answer_chunked) return;
@@ -596,6 +611,7 @@ const struct protocol protocol_http1 = {
     .receive = http1_receive,
     .settle = http1_settle,
     .gather = http1_gather,
+    .send_now = http1_send_now,
     .forget = http1_forget,
     .consumed = http1_consumed,
     .authenticated = http1_authenticated,

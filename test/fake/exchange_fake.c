@@ -374,6 +374,10 @@ void exchange_send(struct exchange *x, struct str bytes) {
     exchange_touch(x);
 }
 
+void exchange_send_now(struct exchange *x, struct str bytes) {
+    if (bytes.len) exchange_send(x, bytes);
+}
+
 size_t exchange_queued(const struct exchange *x) {
     return x->out.len;
 }

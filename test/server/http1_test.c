@@ -584,6 +584,168 @@ static void past_its_limit_a_stalled_connection_loses_the_exchange(void **state)
     assert_int_equal(scene->played.how, EXCHANGE_ABORTED);
 }
 
+/* --- sent now ------------------------------------------------------------------------------ */
+
+#define CHUNKED_HEAD "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+
+static void say_now(struct scene *scene, struct str bytes) {
+    exchange_send_now(scene->played.exchange, bytes);
+}
+
+static void stream(struct scene *scene) {
+    ask(scene, STR(GET HOST END));
+    exchange_head(scene->played.exchange, 200, NULL, 0);
+    turn(scene);
+}
+
+static void what_is_sent_now_leaves_before_the_turn_ends(void **state) {
+    struct scene *scene = *state;
+    stream(scene);
+    say_now(scene, STR("an event of seventeen"));
+    assert_text(&scene->fake, CHUNKED_HEAD "15\r\nan event of seventeen\r\n");
+    assert_int_equal(exchange_queued(scene->played.exchange), 0);
+    say_now(scene, STR_EMPTY); /* no chunk of nothing: it would end the body */
+    say_now(scene, STR("two"));
+    exchange_end(scene->played.exchange, NULL, 0);
+    turn(scene);
+    assert_text(&scene->fake,
+                CHUNKED_HEAD "15\r\nan event of seventeen\r\n3\r\ntwo\r\n0\r\n\r\n");
+    assert_int_equal(scene->played.how, EXCHANGE_COMPLETE);
+}
+
+static void what_is_sent_now_stays_behind_what_waits(void **state) {
+    struct scene *scene = *state;
+    ask(scene, STR(GET HOST END));
+    exchange_head(scene->played.exchange, 200, NULL, 0);
+    say_now(scene, STR("one"));
+    say_now(scene, STR("two"));
+    assert_int_equal(scene->fake.sends, 0); /* the head waits */
+    turn(scene);
+    say(scene, STR("three"));
+    say_now(scene, STR("four"));
+    turn(scene);
+    assert_text(&scene->fake, CHUNKED_HEAD "6\r\nonetwo\r\n9\r\nthreefour\r\n");
+}
+
+/* Events sent now, then queued, while the peer takes `first` bytes and then `step` at a time. */
+static void assert_cut_reads_the_same(size_t first, size_t step) {
+    static const char event[] = "0123456789abcdefghi";
+    struct fake fake;
+    struct played played = {0};
+    fake_open(&fake, played_start, &played);
+    buf_init(&played.body, 1 * KIB);
+    fake_receive(&fake, STR(GET HOST END));
+    exchange_head(played.exchange, 200, NULL, 0);
+    loop_turn(fake.loop);
+    buf_clear(&fake.sent);
+    fake.window = first;
+    struct buf body;
+    buf_init(&body, 1 * KIB);
+    for (size_t i = 0; i < 6; i++) {
+        struct str part = str_head(str_from(event), 10 + i);
+        buf_append(&body, part);
+        if (i % 3 == 2)
+            exchange_send(played.exchange, part);
+        else
+            exchange_send_now(played.exchange, part);
+        if (i % 2) loop_turn(fake.loop);
+    }
+    exchange_end(played.exchange, NULL, 0);
+    loop_turn(fake.loop);
+    for (size_t i = 0; i < 200 && played.exchange; i++) fake_allow(&fake, step);
+    for (size_t i = 0; i < 200 && fake.writing; i++) fake_allow(&fake, step);
+    assert_int_equal(played.how, EXCHANGE_COMPLETE);
+    struct buf got; /* the chunks differ, what they hold does not */
+    buf_init(&got, 1 * KIB);
+    struct str rest = buf_str(&fake.sent);
+    for (size_t len = 1; len > 0;) {
+        len = strtoul(rest.at, NULL, 16);
+        rest = str_skip(rest, str_find_byte(rest, '\n') + 1);
+        buf_append(&got, str_head(rest, len));
+        rest = str_skip(rest, len + 2);
+    }
+    assert_int_equal(rest.len, 0);
+    assert_int_equal(got.len, body.len);
+    assert_memory_equal(got.at, body.at, body.len);
+    buf_done(&got);
+    buf_done(&body);
+    buf_done(&played.body);
+    fake_shut(&fake);
+}
+
+static void what_is_sent_now_reads_the_same_however_little_is_taken(void **state) {
+    (void)state;
+    for (size_t first = 0; first < 100; first++) {
+        assert_cut_reads_the_same(first, 1);
+        assert_cut_reads_the_same(first, 7);
+        assert_cut_reads_the_same(first, SIZE_MAX);
+    }
+}
+
+static void a_peer_that_takes_part_of_it_and_no_more_is_cut(void **state) {
+    struct scene *scene = *state;
+    stream(scene);
+    scene->fake.window = 5;
+    say_now(scene, STR("more than five bytes"));
+    turn(scene);
+    assert_true(scene->fake.writing);
+    loop_advance(scene->fake.loop, 29999);
+    assert_int_equal(scene->played.closed, 0);
+    loop_advance(scene->fake.loop, 2);
+    turn(scene);
+    assert_int_equal(scene->played.closed, 1);
+}
+
+static void a_write_that_fails_now_is_told_later(void **state) {
+    struct scene *scene = *state;
+    stream(scene);
+    scene->fake.broken = true;
+    say_now(scene, STR("for nobody"));
+    assert_int_equal(scene->played.closed, 0);
+    turn(scene);
+    assert_int_equal(scene->played.closed, 1);
+    assert_int_equal(scene->played.how, EXCHANGE_PEER_LEFT);
+}
+
+static void an_aborted_exchange_sends_nothing_now(void **state) {
+    struct scene *scene = *state;
+    stream(scene);
+    exchange_abort(scene->played.exchange, ABORT_CANCEL);
+    say_now(scene, STR("ignored"));
+    turn(scene);
+    assert_text(&scene->fake, CHUNKED_HEAD);
+    assert_int_equal(scene->played.how, EXCHANGE_ABORTED);
+}
+
+static void what_has_another_form_than_a_chunk_waits_for_the_turn(void **state) {
+    struct scene *scene = *state;
+    ask(scene, STR("GET / HTTP/1.0\r\n\r\n"));
+    exchange_head(scene->played.exchange, 200, NULL, 0);
+    turn(scene);
+    say_now(scene, STR("bytes"));
+    assert_text(&scene->fake, "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n");
+    turn(scene);
+    assert_text(&scene->fake, "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nbytes");
+}
+
+static void a_long_piece_sent_now_leaves_too(void **state) {
+    struct scene *scene = *state;
+    stream(scene);
+    size_t lens[] = {16 * KIB - 1, 16 * KIB, 16 * KIB + 1, 200 * KIB}, sum = 0;
+    for (size_t i = 0; i < ARRAY_LEN(lens); i++) {
+        char *bytes = mem_zero(lens[i], 1);
+        size_t before = scene->fake.sends;
+        say_now(scene, str_of(bytes, lens[i]));
+        assert_int_equal(scene->fake.sends > before, lens[i] <= 16 * KIB);
+        turn(scene);
+        sum += lens[i];
+        free(bytes);
+    }
+    size_t zeros = 0;
+    for (size_t i = 0; i < scene->fake.sent.len; i++) zeros += scene->fake.sent.at[i] == 0;
+    assert_int_equal(zeros, sum);
+}
+
 /* --- ends --------------------------------------------------------------------------------- */
 
 static void a_peer_that_closes_has_left(void **state) {
@@ -947,6 +1109,14 @@ int main(void) {
         SCENE(a_short_answer_may_take_its_stretch),
         SCENE(a_stream_that_has_nothing_to_say_is_asked_for_no_rate),
         SCENE(past_its_limit_a_stalled_connection_loses_the_exchange),
+        SCENE(what_is_sent_now_leaves_before_the_turn_ends),
+        SCENE(what_is_sent_now_stays_behind_what_waits),
+        cmocka_unit_test(what_is_sent_now_reads_the_same_however_little_is_taken),
+        SCENE(a_peer_that_takes_part_of_it_and_no_more_is_cut),
+        SCENE(a_write_that_fails_now_is_told_later),
+        SCENE(an_aborted_exchange_sends_nothing_now),
+        SCENE(what_has_another_form_than_a_chunk_waits_for_the_turn),
+        SCENE(a_long_piece_sent_now_leaves_too),
         SCENE(a_peer_that_closes_has_left),
         SCENE(a_complete_answer_still_leaves_when_the_peer_has_ended),
         SCENE(a_peer_that_closes_unread_has_left_when_its_request_is_complete),

@@ -483,6 +483,24 @@ static void many_messages_leave_in_few_frames_and_one_write(void **state) {
     assert_int_equal(scene->largest_data, 16384);
 }
 
+static void what_is_sent_now_leaves_with_what_others_have(void **state) {
+    struct scene *scene = *state;
+    struct exchange *one, *two;
+    int32_t id = ask_open(scene, &one), other = ask_open(scene, &two);
+    exchange_head(one, 200, NULL, 0);
+    exchange_head(two, 200, NULL, 0);
+    loop_turn(scene->fake.loop);
+    size_t sends = scene->fake.sends;
+    exchange_send_now(one, STR("five5"));
+    exchange_send_now(two, STR("six666"));
+    assert_int_equal(scene->fake.sends, sends);
+    loop_turn(scene->fake.loop);
+    assert_int_equal(scene->fake.sends, sends + 1);
+    receive(scene);
+    assert_int_equal(stream_of(scene, id)->body_bytes, 5);
+    assert_int_equal(stream_of(scene, other)->body_bytes, 6);
+}
+
 static void streams_take_turns(void **state) {
     struct scene *scene = *state;
     struct exchange *one, *two;
@@ -1414,6 +1432,7 @@ int main(void) {
         SCENE(trailers_follow_the_bytes),
         SCENE(trailers_may_follow_nothing),
         SCENE(many_messages_leave_in_few_frames_and_one_write),
+        SCENE(what_is_sent_now_leaves_with_what_others_have),
         SCENE(streams_take_turns),
         SCENE(a_head_request_gets_no_body),
         SCENE(a_hundred_is_sent_when_the_body_is_wanted),
