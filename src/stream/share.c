@@ -55,6 +55,14 @@ struct share_reader {
     bool begun;
 };
 
+/* What `scratch` holds: readers at the same place, as live ones mostly are, get the same bytes
+ * without looking for them again. For one pass only: pages may be dropped. */
+struct last_read {
+    const struct audience *audience; /* NULL: nothing */
+    struct pages_place from, to;
+    enum pages_end end;
+};
+
 struct share {
     struct share_options options;
     struct map *audiences;
@@ -64,6 +72,7 @@ struct share {
     size_t loads;
     struct list waiting_loads;
     struct buf scratch, encoded;
+    struct last_read last;
     struct timer rest;
     struct changes_watcher *watcher; /* of a store that other replicas write to */
     size_t sent_bytes;
@@ -73,19 +82,26 @@ struct share {
 /* --- states ------------------------------------------------------------------------------- */
 
 /* The only function that writes reader->state. */
+static void share_enter(struct share_reader *reader, enum share_state next) {
+    assert(states_allow(share_states, reader->state, next));
+    reader->state = (uint8_t)next;
+}
+
+static void pass_soon(struct share *share) {
+    if (!timer_waits(&share->next_pass)) loop_defer(share->options.loop, &share->pass);
+}
+
 static void share_move(struct share_reader *reader, enum share_state next) {
     struct audience *audience = reader->audience;
     struct share *share = audience->share;
     struct list *const lists[SHARE_STATE_COUNT] = {[SHARE_QUEUED] = &share->queue,
                                                    [SHARE_TAIL] = &audience->tail,
                                                    [SHARE_LOAD] = &audience->loads};
-    assert(share && states_allow(share_states, reader->state, next));
-    reader->state = (uint8_t)next;
+    assert(share);
+    share_enter(reader, next);
     if (list_linked(&reader->link)) list_remove(&reader->link);
     if (lists[next]) list_append(lists[next], &reader->link);
-    if (next == SHARE_QUEUED && !timer_waits(&share->next_pass)) {
-        loop_defer(share->options.loop, &share->pass);
-    }
+    if (next == SHARE_QUEUED) pass_soon(share);
     if (next == SHARE_OVER) timer_stop(&reader->timer);
 }
 
@@ -93,6 +109,13 @@ static void wake_all(struct list *waiting) {
     while (!list_empty(waiting)) {
         share_move(CONTAINER_OF(waiting->next, struct share_reader, link), SHARE_QUEUED);
     }
+}
+
+/* All at once, however many they are: each becomes QUEUED when its turn comes. */
+static void wake_tail(struct audience *audience) {
+    if (list_empty(&audience->tail)) return;
+    list_move(&audience->tail, &audience->share->queue);
+    pass_soon(audience->share);
 }
 
 /* The callbacks below may close the reader: nothing of it is touched afterwards. */
@@ -160,7 +183,7 @@ static void share_on_ready(void *ctx) {
     struct event event;
     uint64_t generation = pages_generation(audience->share->options.pages);
     while (cursor_next(audience->cursor, &event)) share_put(audience, generation, &event);
-    wake_all(&audience->tail);
+    wake_tail(audience);
 }
 
 static void leave_journal(struct audience *audience) {
@@ -245,7 +268,7 @@ static void share_on_written(void *ctx) {
         struct audience *audience = value;
         if (audience->journal) continue;
         audience->changed = true;
-        wake_all(&audience->tail);
+        wake_tail(audience);
     }
 }
 
@@ -381,20 +404,39 @@ static void wait_for_room(struct share_reader *reader) {
     reader->wire->wake_at(SHARE_LOW_BYTES, reader->ctx);
 }
 
+/* Read to `scratch` what the reader gets in this turn, and move its place. False: it is in no
+ * page. */
+static bool share_read(struct share_reader *reader) {
+    struct audience *audience = reader->audience;
+    struct share *share = audience->share;
+    struct last_read *last = &share->last;
+    bool same = last->audience == audience && last->from.seq == reader->place.seq &&
+                last->from.skip == reader->place.skip;
+    if (!same) {
+        enum err_code code; /* the event itself says it */
+        *last = (struct last_read){.from = reader->place, .to = reader->place};
+        buf_clear(&share->scratch);
+        if (!pages_read(audience->pages, &last->to, SHARE_TURN_BYTES, &share->scratch,
+                        &last->end, &code)) {
+            return false;
+        }
+        last->audience = audience;
+    }
+    reader->place = last->to;
+    return true;
+}
+
 /* Give one reader its turn. Returns what it cost. */
 static size_t share_serve(struct share_reader *reader) {
     struct share *share = reader->audience->share;
-    struct buf *out = &share->scratch;
-    enum pages_end end = PAGES_GOES_ON;
-    enum err_code code = ERR_NONE;
+    const struct buf *out = &share->scratch;
+    if (reader->state == SHARE_TAIL) share_enter(reader, SHARE_QUEUED);
     if (reader->begun && reader->wire->queued(reader->ctx) >= SHARE_HIGH_BYTES) {
         wait_for_room(reader);
         return 0;
     }
     struct pages_place before = reader->place;
-    buf_clear(out);
-    if (!pages_read(reader->audience->pages, &reader->place, SHARE_TURN_BYTES, out, &end,
-                    &code)) {
+    if (!share_read(reader)) {
         bring(reader);
         return FILL_COST;
     }
@@ -404,6 +446,7 @@ static size_t share_serve(struct share_reader *reader) {
         if (share_begin(reader)) list_append(&share->queue, &reader->link);
         return SHARE_SEND_BYTES;
     }
+    enum pages_end end = share->last.end;
     reader->sent_ms = loop_now_ms(share->options.loop);
     share->sent_bytes += out->len;
     if (out->len) reader->wire->send(buf_str(out), reader->ctx);
@@ -421,6 +464,7 @@ static size_t share_serve(struct share_reader *reader) {
 static void on_pass(void *ctx) {
     struct share *share = ctx;
     size_t cost = 0;
+    share->last.audience = NULL;
     while (cost < SHARE_PASS_BYTES && !list_empty(&share->queue)) {
         cost += share_serve(CONTAINER_OF(list_pop(&share->queue), struct share_reader, link));
     }
@@ -506,6 +550,7 @@ static void audience_free_if_left(struct audience *audience) {
     dormant_wake_cancel(audience->wake);
     audience->wake = NULL;
     if (audience->loading) return;
+    if (audience->share->last.audience == audience) audience->share->last.audience = NULL;
     list_remove(&audience->link);
     pages_close(audience->pages);
     map_remove(audience->share->audiences, audience_key(&audience->run));
@@ -552,7 +597,7 @@ struct share_reader *share_open(struct share *share, const struct share_reading 
     list_init(&reader->link);
     timer_init(&reader->timer, share->options.loop, share_on_timer, reader);
     list_append(&share->queue, &reader->link);
-    if (!timer_waits(&share->next_pass)) loop_defer(share->options.loop, &share->pass);
+    pass_soon(share);
     return reader;
 }
 

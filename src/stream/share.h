@@ -93,7 +93,7 @@ void share_drained(struct share_reader *reader);
 /* What a reader waits for. */
 enum share_state {
     SHARE_QUEUED, /* its turn */
-    SHARE_TAIL,   /* the live run's next event */
+    SHARE_TAIL,   /* the live run's next event, and then its turn */
     SHARE_FULL,   /* its transport */
     SHARE_LOAD,   /* the store, or a run that is brought back to memory */
     SHARE_OVER,   /* nothing: the last call was made */

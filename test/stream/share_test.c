@@ -382,6 +382,50 @@ static void readers_take_turns(void **state) {
     scene_end();
 }
 
+/* One turn of the loop has served a part of those that an event woke. */
+static void readers_may_leave_while_others_have_the_event(void **state) {
+    (void)state;
+    scene_begin(16 * MIB);
+    one_run_enter(&scene->run, 0, MIB);
+    for (size_t i = 1; i < READERS; i++) read_from(i, 0);
+    settle();
+    one_run_say(&scene->run, 1, 15000);
+    loop_turn(scene->run.loop);
+    size_t served = 0;
+    for (size_t i = 0; i < READERS; i++) served += scene->heard[i].got.len > 0;
+    assert_in_range(served, 1, READERS - 60);
+    for (size_t i = 3; i < READERS; i += 3) close_reader(&scene->heard[i]);
+    for (size_t i = 1; i < READERS; i += 3) share_end(scene->heard[i].reader, CAUSE_STOPPING);
+    read_from(0, 0);
+    one_run_say(&scene->run, 3, 15000);
+    one_run_happen(&scene->run, EVENT_DONE);
+    settle();
+    assert_heard(&scene->heard[0], 5, EVENT_DONE, 15000);
+    for (size_t i = 1; i < READERS; i++) {
+        if (i % 3 == 1) assert_int_equal(scene->heard[i].cause, CAUSE_STOPPING);
+        if (i % 3 == 1) assert_int_equal(scene->heard[i].ended, 1);
+        if (i % 3 == 2) assert_heard(&scene->heard[i], 5, EVENT_DONE, 15000);
+    }
+    scene_end();
+}
+
+/* What is copied once for all who stand at a place is not what one elsewhere gets. */
+static void readers_at_other_places_get_their_own_bytes_in_the_same_pass(void **state) {
+    (void)state;
+    scene_begin(16 * MIB);
+    one_run_enter(&scene->run, 0, MIB);
+    one_run_say(&scene->run, 40, 700);
+    for (size_t i = 0; i < READERS; i++) read_from(i, i % 7 * (i % 3))->slow = i % 5 == 4;
+    settle();
+    one_run_happen(&scene->run, EVENT_DONE);
+    for (size_t rounds = 0; rounds < 40; rounds++) {
+        settle();
+        for (size_t i = 4; i < READERS; i += 5) drain(&scene->heard[i], 3000 + 100 * (i % 11));
+    }
+    for (size_t i = 0; i < READERS; i++) assert_heard(&scene->heard[i], 41, EVENT_DONE, 700);
+    scene_end();
+}
+
 static void a_peer_that_does_not_read_holds_only_its_queue(void **state) {
     (void)state;
     scene_begin(16 * MIB);
@@ -552,6 +596,8 @@ int main(void) {
         cmocka_unit_test(a_run_of_another_replica_is_read_as_it_is_committed),
         cmocka_unit_test(a_commit_while_the_store_is_asked_is_not_missed),
         cmocka_unit_test(readers_take_turns),
+        cmocka_unit_test(readers_may_leave_while_others_have_the_event),
+        cmocka_unit_test(readers_at_other_places_get_their_own_bytes_in_the_same_pass),
         cmocka_unit_test(a_peer_that_does_not_read_holds_only_its_queue),
         cmocka_unit_test(a_peer_that_stalls_is_ended),
         cmocka_unit_test(a_quiet_live_run_sends_heartbeats),

@@ -88,7 +88,7 @@ void api_encode_event(const struct event *event, struct buf *out, const void *ct
 }
 
 static void send(struct str bytes, void *ctx) {
-    route_piece(((struct watching *)ctx)->call, bytes);
+    route_piece_now(((struct watching *)ctx)->call, bytes);
 }
 
 static size_t events_queued(void *ctx) {
