@@ -247,21 +247,21 @@ static bool open_bucket(struct daemon *daemon, struct err *e) {
            (!daemon->bucket || http_pool_need(daemon->pool, e));
 }
 
-static void open_store(struct daemon *daemon) {
+static void make_store(struct daemon *daemon) {
     daemon->store =
-        store_open(&(struct store_options){.folder = daemon->config->data,
-                                           .postgres = daemon->config->store.url,
-                                           .schema = daemon->config->store.schema,
-                                           .replica = daemon->config->store.replica,
-                                           .lease_ms = daemon->config->store.lease_ms,
-                                           .searches = daemon->config->store.searches,
-                                           .on_died = daemon_on_died,
-                                           .on_lost = daemon_on_lost,
-                                           .bucket = daemon->bucket,
-                                           .durability = daemon->config->durability,
-                                           .loop = daemon_home(daemon),
-                                           .on_open = daemon_on_open,
-                                           .ctx = daemon});
+        store_new(&(struct store_options){.folder = daemon->config->data,
+                                          .postgres = daemon->config->store.url,
+                                          .schema = daemon->config->store.schema,
+                                          .replica = daemon->config->store.replica,
+                                          .lease_ms = daemon->config->store.lease_ms,
+                                          .searches = daemon->config->store.searches,
+                                          .on_died = daemon_on_died,
+                                          .on_lost = daemon_on_lost,
+                                          .bucket = daemon->bucket,
+                                          .durability = daemon->config->durability,
+                                          .loop = daemon_home(daemon),
+                                          .on_open = daemon_on_open,
+                                          .ctx = daemon});
     store_keep_keys(daemon->store, daemon->config->limits.idempotency_ms);
     store_keep_audit(daemon->store, daemon->config->audit.keep_ms,
                      daemon->config->audit.keep_bytes);
@@ -340,8 +340,8 @@ static void stop_home(void *ctx) {
 }
 
 /* The daemon never served, so no worker thread runs yet, and a client that has connected to one
- * of the listeners is not served. Mail that the store sent before it was closed is delivered, but
- * has no effect. */
+ * of the listeners is not served. The store was not begun: what was asked of it is refused, and the
+ * mail that says so is delivered, but has no effect. The ledger would warn of it. */
 static void daemon_give_up(struct daemon *daemon) {
     struct mail last;
     session_table_many_end(daemon->sessions);
@@ -349,6 +349,8 @@ static void daemon_give_up(struct daemon *daemon) {
     daemon_move(daemon, DAEMON_STOPPING);
     if (daemon->server) server_unlisten(daemon->server);
     mcp_hub_stop(daemon->mcp);
+    ledger_free(daemon->ledger);
+    daemon->ledger = NULL;
     store_close(daemon->store);
     loop_post(daemon_home(daemon), &last, stop_home, daemon_home(daemon));
     loop_run(daemon_home(daemon));
@@ -358,6 +360,20 @@ static void daemon_give_up(struct daemon *daemon) {
         process_pool_leave(daemon->processes, daemon->workers[i].loop);
     }
     free_daemon(daemon);
+}
+
+/* For some milliseconds the store's thread takes what processor it gets, and where there is one, callers
+ * would wait for it. So the store begins after those who came while the daemon got ready: they are
+ * accepted in the loop's first turn and answered in its second. */
+#define TURNS_BEFORE_STORE 3
+
+static void begin_store(void *ctx) {
+    struct daemon *daemon = ctx;
+    if (!daemon->store) return; /* stopped in one of these turns */
+    if (++daemon->turns <= TURNS_BEFORE_STORE)
+        loop_post(daemon_home(daemon), &daemon->turned, begin_store, daemon);
+    else
+        store_begin(daemon->store);
 }
 
 struct config_snapshot_options daemon_snapshot_options(const struct daemon *daemon) {
@@ -382,7 +398,7 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
     make_workers(daemon);
     timer_init(&daemon->cut, daemon_home(daemon), daemon_on_cut, daemon);
     bool bucket = open_bucket(daemon, e);
-    open_store(daemon);
+    make_store(daemon);
     open_mcp(daemon);
     struct config_snapshot_options first = daemon_snapshot_options(daemon);
     first.config = options->config;
@@ -394,6 +410,7 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
     daemon_watch_signals(daemon);
     open_contracts(daemon);
     prepare_workers(daemon);
+    begin_store(daemon);
     if (!start_threads(daemon, &daemon->failed)) daemon_fail(daemon, &daemon->failed);
     loop_run(daemon_home(daemon));
     bool served = daemon->failed.code == ERR_NONE;

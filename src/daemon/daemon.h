@@ -2,12 +2,17 @@
  *
  *     starting ─▶ serving ─▶ stopping ─▶ stopped
  *
- * It listens before the store is open, so that probes get an answer at once (`loading`). Until
- * the store is open, turns wait or are refused. SIGTERM and SIGINT stop the daemon: new calls
- * are refused, idle streams end, and turns may finish until the shutdown deadline. Turns that
- * are still running then are cut, everything is written, and the process ends. A second signal
- * ends it at once. SIGHUP makes it read its configuration again (config_snapshot.h); during the
- * start that is postponed, and during the stop it is ignored.
+ * A start has one order:
+ *
+ *     configuration, agents ─▶ listeners ─▶ loops, early callers ─▶ the store ─▶ ready
+ *
+ * It listens before the store is open, so that probes get an answer at once (`loading`); those that
+ * came during the start are answered before the store begins. Until the store is open, turns wait
+ * or are refused. A daemon that cannot listen opens no store. SIGTERM and SIGINT stop the daemon:
+ * new calls are refused, idle streams end, and turns may finish until the shutdown deadline. Turns
+ * that are still running then are cut, everything is written, and the process ends. A second
+ * signal ends it at once. SIGHUP makes it read its configuration again (config_snapshot.h); during
+ * the start that is postponed, and during the stop it is ignored.
  *
  * Memory   borrows the configuration.
  * Threads  daemon_run() blocks its thread until the daemon has stopped.

@@ -55,7 +55,9 @@ struct daemon {
     struct server *server;
     struct worker *workers;
     size_t worker_count;
-    size_t pending; /* workers that have not reported */
+    size_t pending;     /* workers that have not reported */
+    struct mail turned; /* the loop has turned once more, before the store begins */
+    unsigned turns;
     struct timer cut;
     struct heap_rest *heap_rest;
     struct answer_box *answers; /* among replicas, as the next one */

@@ -96,7 +96,7 @@ struct bucket *store_bucket(const struct store *store) {
     return store->options.bucket;
 }
 
-struct store *store_open(const struct store_options *options) {
+struct store *store_new(const struct store_options *options) {
     struct store *store = MEM_NEW(struct store);
     store->magic = STORE_MAGIC;
     store->options = *options;
@@ -123,10 +123,31 @@ struct store *store_open(const struct store_options *options) {
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&store->shared.changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    return store;
+}
+
+void store_begin(struct store *store) {
+    assert(store->magic == STORE_MAGIC && !store->begun);
+    store->begun = true;
     int failed = pthread_create(&store->thread, NULL, work, store);
     assert(!failed);
     (void)failed;
+}
+
+struct store *store_open(const struct store_options *options) {
+    struct store *store = store_new(options);
+    store_begin(store);
     return store;
+}
+
+/* Nothing was opened: what waits is refused. */
+static void never_begun(struct store *store) {
+    struct err why;
+    err_set(&why, ERR_UNAVAILABLE, "store " STR_FMT ": it is closed before it was opened",
+            STR_ARG(store->options.folder));
+    serve_refuse(store, &why);
+    free(store->opening);
+    store->opening = NULL;
 }
 
 void store_close(struct store *store) {
@@ -136,7 +157,10 @@ void store_close(struct store *store) {
     store->shared.closing = true;
     pthread_cond_signal(&store->shared.changed);
     pthread_mutex_unlock(&store->shared.lock);
-    pthread_join(store->thread, NULL);
+    if (store->begun)
+        pthread_join(store->thread, NULL);
+    else
+        never_begun(store);
     searches_free(store->searches);
     replica_watch_stop(store->watch);
     changes_free(store->changes);

@@ -81,13 +81,20 @@ struct store_options {
     void (*at_step)(const char *step, void *ctx);
 };
 
-/* Start the store's thread, which opens the database in the background. Writes and loads may
- * be queued at once; they are answered after on_open, or fail with its error. */
+/* Writes and loads may be queued at once; they are answered after on_open, or fail with its error.
+ * Nothing is opened before store_begin(). */
+struct store *store_new(const struct store_options *options);
+
+/* Start the store's thread, which opens the database in the background. Once. */
+void store_begin(struct store *store);
+
+/* Both. */
 struct store *store_open(const struct store_options *options);
 
 /* Finish what is queued, checkpoint, close, and end the thread. Blocks. NULL is fine. Call it
  * on the loop given for on_open. Answers already on their way still arrive when their loops
- * turn, except on_open, which is dropped. No request may follow. */
+ * turn, except on_open, which is dropped. No request may follow. What is queued in a store that
+ * was never begun fails with ERR_UNAVAILABLE. */
 void store_close(struct store *store);
 
 /* Valid after on_open: 1 in a new store, incremented at every start. */

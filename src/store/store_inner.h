@@ -32,6 +32,7 @@ struct store {
     _Atomic size_t living;   /* replicas; 0: not counted yet */
     struct opening *opening; /* set until it was reported */
     pthread_t thread;
+    bool begun; /* there is a thread */
     struct session_filter *known;
     _Atomic bool knows_all;        /* `known` is complete: it has every stored session */
     _Atomic uint64_t keys_kept_ms; /* 0: for ever */

@@ -112,6 +112,16 @@ def test_a_start_that_fails_says_nothing_of_turns(tmp_path, weir):
     assert "is using it" in log and "deadline" not in log and "turns" not in log, log
 
 
+def test_a_daemon_that_cannot_listen_opens_no_store(tmp_path, weir):
+    """The store begins after the listeners; what was asked of it meanwhile is not warned of."""
+    (tmp_path / "other").mkdir()
+    other = harness.Daemon(tmp_path / "other", args=("--http", f"127.0.0.1:{weir.ports['http']}"))
+    assert other.spawn().wait(PATIENCE) == 1
+    assert not (other.data / "weir.db").exists()
+    log = other.log()
+    assert "cannot listen" in log and "store" not in log, log
+
+
 # --- the stop -------------------------------------------------------------------------
 
 

@@ -118,7 +118,8 @@ static void fixture_opened(const struct err *failed, void *ctx) {
     loop_stop(f->loop);
 }
 
-__attribute__((unused)) static void fixture_begin(struct fixture *f) {
+/* One that opens nothing before store_begin(). */
+__attribute__((unused)) static void fixture_new(struct fixture *f) {
     struct store_options options = {
         .folder = str_from(f->folder),
         .postgres = fixture_postgres(),
@@ -130,7 +131,12 @@ __attribute__((unused)) static void fixture_begin(struct fixture *f) {
         .ctx = f,
         .at_step = f->at_step,
     };
-    f->store = store_open(&options);
+    f->store = store_new(&options);
+}
+
+__attribute__((unused)) static void fixture_begin(struct fixture *f) {
+    fixture_new(f);
+    store_begin(f->store);
 }
 
 /* False: it was refused, and f->failed says why. */

@@ -698,6 +698,53 @@ static void a_store_may_be_closed_before_it_has_opened(void **state) {
     assert_int_equal(store_epoch(f->store), 2);
 }
 
+static void on_waited(struct store_load *load, const struct err *failed, void *ctx) {
+    (void)load;
+    *(enum err_code *)ctx = failed ? failed->code : ERR_NONE;
+}
+
+static bool has_database(const struct fixture *f) {
+    char path[96];
+    snprintf(path, sizeof(path), "%s/weir.db", f->folder);
+    return access(path, F_OK) == 0;
+}
+
+static void what_is_asked_before_a_store_begins_is_answered_when_it_is_open(void **state) {
+    struct fixture *f = *state;
+    enum err_code waited = ERR_INTERNAL;
+    struct store_load load = session_load("s");
+    load.home = f->loop;
+    load.on_loaded = on_waited;
+    load.ctx = &waited;
+    fixture_new(f);
+    store_load(f->store, &load);
+    assert_false(has_database(f));
+    store_begin(f->store);
+    loop_run(f->loop); /* until on_open */
+    assert_int_equal(f->failed.code, ERR_NONE);
+    assert_answer(f, session_load("s"), ""); /* after it */
+    assert_int_equal(waited, ERR_NONE);
+    arena_free(load.arena);
+}
+
+static void a_store_that_never_began_refuses_what_waits_and_opens_nothing(void **state) {
+    struct fixture *f = *state;
+    enum err_code waited = ERR_INTERNAL;
+    struct mail mail;
+    struct store_load load = session_load("s");
+    load.home = f->loop;
+    load.on_loaded = on_waited;
+    load.ctx = &waited;
+    fixture_new(f);
+    store_load(f->store, &load);
+    fixture_close(f);
+    loop_post(f->loop, &mail, stop, f->loop);
+    loop_run(f->loop);
+    assert_int_equal(waited, ERR_UNAVAILABLE);
+    assert_false(has_database(f));
+    arena_free(load.arena);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void) {
@@ -724,6 +771,8 @@ int main(void) {
         TEST(a_second_store_on_the_folder_is_refused_with_the_process_id),
         TEST(a_folder_that_cannot_be_made_is_refused),
         TEST(a_store_may_be_closed_before_it_has_opened),
+        TEST(what_is_asked_before_a_store_begins_is_answered_when_it_is_open),
+        TEST(a_store_that_never_began_refuses_what_waits_and_opens_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
