@@ -382,6 +382,10 @@ size_t exchange_queued(const struct exchange *x) {
     return x->out.len;
 }
 
+size_t exchange_pressure(const struct exchange *x) {
+    return x->out.len;
+}
+
 void exchange_wake_at(struct exchange *x, size_t low) {
     x->wake_low = low;
     x->wakes = true;
