@@ -69,11 +69,11 @@ rows = {}
 for line in open(sys.argv[1], encoding="utf-8"):
     entry = json.loads(line)
     rows.setdefault((entry["result"]["probe"], entry["server"]), []).append(entry["result"]["start_us"])
-print("| first answer | server | median ms | least | of the rounds' medians |\n|---|---|---|---|---|")
+print("| first answer | median ms | least | of the rounds' medians |\n|---|---|---|---|")
 for (probe, server), times in sorted(rows.items()):
     middle = sorted(time["p50"] / 1000 for time in times)
     least = min(time["min"] for time in times) / 1000
-    print(f"| {probe} | {server} | {statistics.median(middle):.2f} | {least:.2f} "
+    print(f"| {probe}, {server} | {statistics.median(middle):.2f} | {least:.2f} "
           f"| {middle[0]:.2f} to {middle[-1]:.2f} |")
 PYTHON
 }
