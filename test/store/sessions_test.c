@@ -108,10 +108,11 @@ static bool file_says(const struct fixture *f, const char *name, const char *wor
     if (file < 0) return false;
     assert_int_equal(fstat(file, &info), 0);
     char *bytes = mem_alloc((size_t)info.st_size + 1);
-    assert_int_equal(read(file, bytes, (size_t)info.st_size), info.st_size);
+    ssize_t len =
+        read(file, bytes, (size_t)info.st_size); /* less, if the store has cut it now */
     close(file);
-    bool says =
-        str_find(str_of(bytes, (size_t)info.st_size), str_from(word)) < (size_t)info.st_size;
+    assert_in_range(len, 0, info.st_size);
+    bool says = str_find(str_of(bytes, (size_t)len), str_from(word)) < (size_t)len;
     free(bytes);
     return says;
 }
@@ -331,7 +332,7 @@ static void an_erased_text_is_not_where_it_was_moved_from(void **state) {
  * log. Nobody waits for that program, and the text goes soon after it. */
 static void erasing_waits_for_no_program_that_reads(void **state) {
     FIXTURE_SQLITE_ONLY();
-    enum { WAITS_MS = 2000, NOTES = 5 }; /* as long as a commit waits for another program */
+    enum { NOTES = 10, WAITS_MS = NOTES * 1000 }; /* half of what it takes if each waits */
     struct fixture *f = *state;
     char path[128];
     sqlite3 *reader;
