@@ -168,8 +168,9 @@ static void direct_on_ready(void *ctx) {
 
 static const struct link_events sharing_events;
 
-/* The server has chosen HTTP/2, or without TLS may speak it. If another call has opened a connection to it meanwhile, this one
- * is not needed. A request that failed there once gets a connection of its own. */
+/* The server has chosen HTTP/2, or without TLS may speak it. If another call has opened a connection
+ * to it meanwhile, this one is not needed. A request that failed there once gets a connection of its
+ * own. */
 static void direct_on_http2(const struct link_rest *rest, void *ctx) {
     struct direct *direct = ctx;
     struct http_call *call = direct->call;

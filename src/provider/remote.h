@@ -37,7 +37,7 @@ struct remote_options {
     size_t header_count;
     struct http_pool *pool;
     enum http_reach reach;  /* HTTP_ANYWHERE */
-    bool http2;             /* false: calls share a connection where the server has it */
+    bool http2;             /* calls share a connection where the server has it */
     uint64_t connect_ms;    /* 10 s */
     uint64_t first_byte_ms; /* 60 s: until the response head */
     uint64_t stall_ms;      /* 60 s: between two pieces of the body */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define FILE_HEADER_BYTES 100 /* in front of the first page's own */
+#define VACUUMS_AT 52         /* in it; 0: the file does not vacuum itself */
 #define LEAF_HEADER_BYTES 8
 #define INNER_HEADER_BYTES 12
 
@@ -20,6 +21,8 @@ enum page_kind {
 struct page_file {
     sqlite3_file as_file; /* first: SQLite's pointer is ours */
     sqlite3_file *real;
+    bool looked; /* since a lock was last taken, beside whose holder nobody writes */
+    bool clears; /* what was seen then: each page that begins as one of a tree is one */
 };
 
 _Static_assert(sizeof(struct page_file) <= PAGE_FILE_BYTES, "SQLite gives it enough room");
@@ -58,9 +61,25 @@ struct page_room page_file_room(const unsigned char page[static PAGE_FILE_PAGE_B
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-static bool is_short_enough(sqlite3_file *real) {
+static bool may_clear(sqlite3_file *real, const unsigned char vacuums[static 4]) {
+    static const unsigned char never[4];
     sqlite3_int64 len = 0;
-    return real->pMethods->xFileSize(real, &len) == SQLITE_OK && len <= PAGE_FILE_CLEARED_BYTES;
+    return memcmp(vacuums, never, sizeof(never)) == 0 &&
+           real->pMethods->xFileSize(real, &len) == SQLITE_OK && len <= PAGE_FILE_CLEARED_BYTES;
+}
+
+/* By the first page, which is the first one to be written if it is. */
+static bool clears(struct page_file *file, const unsigned char *page, sqlite3_int64 at) {
+    unsigned char vacuums[4];
+    if (at == 0) {
+        file->clears = may_clear(file->real, page + VACUUMS_AT);
+    } else if (!file->looked) {
+        int result =
+            file->real->pMethods->xRead(file->real, vacuums, sizeof(vacuums), VACUUMS_AT);
+        file->clears = result == SQLITE_OK && may_clear(file->real, vacuums);
+    }
+    file->looked = true;
+    return file->clears;
 }
 
 static int page_file_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int64 at) {
@@ -69,7 +88,7 @@ static int page_file_write(sqlite3_file *file, const void *bytes, int len, sqlit
     struct page_room room = {0};
     if (len == PAGE_FILE_PAGE_BYTES && at % PAGE_FILE_PAGE_BYTES == 0)
         room = page_file_room(bytes, at);
-    if (room.len == 0 || !is_short_enough(real))
+    if (room.len == 0 || !clears((struct page_file *)file, bytes, at))
         return real->pMethods->xWrite(real, bytes, len, at);
     memcpy(page, bytes, sizeof(page));
     memset(page + room.from, 0, room.len);
@@ -103,6 +122,7 @@ static int page_file_size(sqlite3_file *file, sqlite3_int64 *ret) {
 }
 
 static int page_file_lock(sqlite3_file *file, int level) {
+    ((struct page_file *)file)->looked = false;
     return real_of(file)->pMethods->xLock(real_of(file), level);
 }
 
@@ -132,6 +152,7 @@ static int page_file_shm_map(sqlite3_file *file, int page, int size, int extend,
 }
 
 static int page_file_shm_lock(sqlite3_file *file, int offset, int count, int flags) {
+    if (flags & SQLITE_SHM_LOCK) ((struct page_file *)file)->looked = false;
     return real_of(file)->pMethods->xShmLock(real_of(file), offset, count, flags);
 }
 

@@ -10,12 +10,13 @@
  * the log once it is folded in.
  *
  * A page of a tree is known by its first byte. The pages of other kinds begin with the number of
- * another page, which has no such first byte in a file of up to PAGE_FILE_CLEARED_BYTES. Larger ones
- * are written as they are.
+ * another page, which has no such first byte in a file of up to PAGE_FILE_CLEARED_BYTES; but a file
+ * that vacuums itself (PRAGMA auto_vacuum), which weir makes none, has pages that begin like trees. Such
+ * files and larger ones are written as they are.
  *
  * Memory   its own, until it is closed.
  * Threads  any; a file belongs to the thread of its connection.
- * Source   sqlite.org "Database File Format", 1.6: b-tree pages.
+ * Source   sqlite.org "Database File Format", 1.3: the header; 1.6: b-tree pages; 1.8: pointer maps.
  */
 #ifndef WEIR_STORE_PAGE_FILE_H
 #define WEIR_STORE_PAGE_FILE_H

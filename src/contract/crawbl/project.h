@@ -12,7 +12,7 @@
 #include "rpc/rpc.h"
 #include "wire/event.h"
 
-/* What the answer to one request has shown so far. Starts as all zero; ends with text_done(&model). */
+/* What the answer to one request has shown so far. Between converse_shown_init() and _done(). */
 struct converse_shown {
     struct seam seam;
     int32_t usages; /* model calls of this request; this wire numbers them from 0 */
