@@ -1,5 +1,6 @@
 /* doctor: checks the store's folder, its contents, and the disk. */
 #include "base/clock.h"
+#include "cli/daemon_process.h"
 #include "cli/doctor.h"
 
 #include <errno.h>
@@ -27,13 +28,11 @@ static void doctor_store_path_of(const struct config *config, const char *file,
 
 /* --- the process that has it open --------------------------------------------------------- */
 
-/* Read the kernel's list of locks. Taking the lock ourselves could keep a weir that starts at
- * this moment from getting it. */
-long doctor_store_owner(const struct config *config) {
-    char path[PATH_MAX], line[256];
-    struct stat info;
-    doctor_store_path_of(config, "weir.lock", path);
-    FILE *locks = stat(path, &info) == 0 ? fopen("/proc/locks", "re") : NULL;
+/* The process in the kernel's list of locks that has this file's. The list is read in several
+ * calls, and an entry can be passed over when one in front of it goes away meanwhile. */
+static long owner_in_lock_list(const struct stat *file) {
+    char line[256];
+    FILE *locks = fopen("/proc/locks", "re");
     long owner = 0;
     while (locks && !owner && fgets(line, sizeof(line), locks)) {
         long pid;
@@ -44,10 +43,26 @@ long doctor_store_owner(const struct config *config) {
                    &inode) != 4)
             continue;
         /* On file systems with several devices, the device number differs from stat()'s. */
-        if (inode == info.st_ino) owner = pid;
+        if (inode == file->st_ino) owner = pid;
     }
     if (locks) fclose(locks);
     return owner;
+}
+
+/* Taking the lock ourselves could keep a weir that starts at this moment from getting it. The
+ * list of locks is for a process of another user, which daemon_process cannot look at. */
+long doctor_store_owner(const struct config *config) {
+    char path[PATH_MAX];
+    struct stat info;
+    struct daemon_process process;
+    struct err e;
+    if (daemon_process_find(config->data, &process, &e)) {
+        long owner = process.pid;
+        daemon_process_done(&process);
+        return owner;
+    }
+    doctor_store_path_of(config, "weir.lock", path);
+    return stat(path, &info) == 0 ? owner_in_lock_list(&info) : 0;
 }
 
 /* --- its contents ------------------------------------------------------------------------- */

@@ -588,6 +588,42 @@ def test_doctor_calls_no_store_damaged_whose_weir_was_killed(start):
     assert code == 0 and "weir.db is whole" in of(findings, "store", "good"), findings
 
 
+LOCKS_THAT_COME_AND_GO = """
+import fcntl, random, sys
+files = [open(f"{sys.argv[1]}/{n}", "w") for n in range(60)]
+print("ready", flush=True)
+while True:
+    fcntl.lockf(random.choice(files), fcntl.LOCK_EX)
+    fcntl.lockf(random.choice(files), fcntl.LOCK_UN)
+"""
+
+
+def test_doctor_finds_the_weir_that_runs_while_other_locks_come_and_go(start, tmp_path):
+    weir = start()
+    others = []
+    try:
+        for n in range(2):
+            (tmp_path / f"locks{n}").mkdir()
+            others.append(
+                subprocess.Popen(
+                    [sys.executable, "-c", LOCKS_THAT_COME_AND_GO, tmp_path / f"locks{n}"],
+                    stdout=subprocess.PIPE,
+                )
+            )
+        for other in others:
+            assert other.stdout.readline() == b"ready\n"
+        ports = ("--http", f"127.0.0.1:{weir.port('http')}", "--grpc", "off", "--data", weir.data)
+        for _ in range(20):
+            code, findings = doctor(*ports)
+            assert code == 0, findings
+            assert f"pid {weir.pid} has it open" in of(findings, "store", "note")
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+            other.stdout.close()
+
+
 def test_doctor_looks_at_the_store_of_a_weir_that_runs_and_of_one_that_does_not(start):
     weir = start()
     assert crawbl.one_turn(weir, "hello").error is None
