@@ -12,7 +12,7 @@ struct asked {
     struct asked_options options; /* its texts are in `texts` */
     struct buf texts, user;       /* user: owner of the thread, once found */
     bool has_user, several;
-    bool foreign;     /* the run that was named is of another thread */
+    bool foreign;     /* the run that was named is of another thread, or not there */
     uint64_t run;     /* the newest run so far; 0: none */
     uint64_t seq;     /* of its last question */
     bool waits;       /* that was the last event */
@@ -105,8 +105,10 @@ static void read_section(struct asked *asked, const struct store_section *sectio
 }
 
 static void report_question(struct asked *asked) {
-    bool found = asked->seq && !asked->foreign;
-    asked_report(asked, found ? ASKED_QUESTION : ASKED_NOTHING, NULL);
+    enum asked_answer answer = asked->foreign ? ASKED_UNKNOWN
+                               : asked->seq   ? ASKED_QUESTION
+                                              : ASKED_NOTHING;
+    asked_report(asked, answer, NULL);
 }
 
 static void asked_ask_store(struct asked *asked, store_loaded_fn *on_loaded,
@@ -159,7 +161,7 @@ static void asked_read_run(struct asked *asked) {
     if (asked->several) {
         asked_report(asked, ASKED_SEVERAL, NULL);
     } else if (asked->run == 0) {
-        asked_report(asked, ASKED_NOTHING, NULL);
+        asked_report(asked, ASKED_UNKNOWN, NULL);
     } else if (asked_read_live(asked) || !session_table_store(asked->options.sessions)) {
         report_question(asked);
     } else {
@@ -187,6 +189,7 @@ static void asked_begin(void *ctx) {
     const struct session_name *name = &asked->options.name;
     if (asked->options.run) {
         asked->run = asked->options.run;
+        asked->foreign = true; /* until its first event has been read */
         asked_read_run(asked);
         return;
     }

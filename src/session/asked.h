@@ -23,7 +23,8 @@
 struct asked;
 
 enum asked_answer {
-    ASKED_NOTHING,  /* no such thread, or its newest run asked nothing */
+    ASKED_UNKNOWN,  /* no such thread, or the run that was named is not of it */
+    ASKED_NOTHING,  /* the newest run of the thread, or the named one, asked nothing */
     ASKED_QUESTION, /* `run` and `seq`, the approval's */
     ASKED_SEVERAL,  /* several users have a thread of that name */
     ASKED_FAILED,   /* the store cannot say */

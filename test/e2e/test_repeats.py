@@ -264,6 +264,29 @@ def test_a_thread_that_asked_nothing_is_unknown(weir):
 
 
 @pytest.mark.weir(config=ASKS)
+def test_the_refusal_says_whether_the_thread_is_unknown_or_its_question_was_settled(weir):
+    named = ask(weir)["approval_id"]
+    first = resume(weir, headers=KEY)
+    post(weir, "/invoke", {"input": "hello", "session_id": "s"})
+    for _ in range(2):
+        settled = resume(weir)
+        assert settled.status_code == 404
+        message = settled.json()["error"]["message"]
+        assert "answered already" in message and "approval_id" in message
+        # What the words advise brings the first answer.
+        assert resume(weir, approval_id=named).text == first.text
+        assert resume(weir, headers=KEY).text == first.text
+        other = resume(weir, approval_id="1-1")
+        assert other.status_code == 404 and "this approval_id" in other.json()["error"]["message"]
+        for unknown in (resume(weir, thread="t"), resume(weir, **user("carol"))):
+            assert unknown.status_code == 404
+            message = unknown.json()["error"]["message"]
+            assert "no turn of it is known" in message and "answered" not in message
+        weir.restart()
+    assert payments(weir) == 1
+
+
+@pytest.mark.weir(config=ASKS)
 def test_a_run_that_was_cancelled_while_it_waited_is_not_resumed(weir):
     ask(weir)
     [run] = runs_of(weir)

@@ -27,7 +27,8 @@ static void on_answer(const struct asked_result *result, const struct err *faile
 }
 
 /* What the caller says is gone when this returns. */
-static struct asked *look(struct scene *scene, const char *user, const char *session) {
+static struct asked *look_at(struct scene *scene, const char *user, const char *session,
+                             uint64_t run) {
     char user_room[16], session_room[16];
     snprintf(user_room, sizeof(user_room), "%s", user ? user : "");
     snprintf(session_room, sizeof(session_room), "%s", session);
@@ -35,11 +36,16 @@ static struct asked *look(struct scene *scene, const char *user, const char *ses
         .loop = scene->s.loop,
         .sessions = scene->s.table,
         .name = {STR("w"), user ? str_from(user_room) : ANY_USER, str_from(session_room)},
+        .run = run,
         .on_answer = on_answer,
         .ctx = scene});
     memset(user_room, '#', sizeof(user_room));
     memset(session_room, '#', sizeof(session_room));
     return asked;
+}
+
+static struct asked *look(struct scene *scene, const char *user, const char *session) {
+    return look_at(scene, user, session, 0);
 }
 
 static void answer_loads(struct scene *scene) {
@@ -50,10 +56,10 @@ static void answer_loads(struct scene *scene) {
     }
 }
 
-static void assert_asked(struct scene *scene, const char *user, const char *session,
-                         enum asked_answer answer, uint64_t run, uint64_t seq) {
+static void assert_named(struct scene *scene, const char *user, const char *session,
+                         uint64_t named, enum asked_answer answer, uint64_t run, uint64_t seq) {
     scene->answers = 0;
-    look(scene, user, session);
+    look_at(scene, user, session, named);
     assert_int_equal(scene->answers, 0); /* never before it returns */
     answer_loads(scene);
     assert_int_equal(scene->answers, 1);
@@ -61,6 +67,11 @@ static void assert_asked(struct scene *scene, const char *user, const char *sess
     if (answer != ASKED_QUESTION) return;
     assert_int_equal(scene->result.run, run);
     assert_int_equal(scene->result.seq, seq);
+}
+
+static void assert_asked(struct scene *scene, const char *user, const char *session,
+                         enum asked_answer answer, uint64_t run, uint64_t seq) {
+    assert_named(scene, user, session, 0, answer, run, seq);
 }
 
 static const struct event asks = {.kind = EVENT_APPROVAL,
@@ -106,8 +117,24 @@ static void of_the_newest_run_of_the_thread_it_is_the_last_question(void **state
     assert_asked(&scene, "ann", "s", ASKED_QUESTION, 9, 5);
     write_run(&scene, 11, "ann", "s", 0); /* a later turn: nothing is asked any more */
     assert_asked(&scene, "ann", "s", ASKED_NOTHING, 0, 0);
-    assert_asked(&scene, "ann", "t", ASKED_NOTHING, 0, 0);
-    assert_asked(&scene, "bob", "s", ASKED_NOTHING, 0, 0);
+    assert_asked(&scene, "ann", "t", ASKED_UNKNOWN, 0, 0);
+    assert_asked(&scene, "bob", "s", ASKED_UNKNOWN, 0, 0);
+    sessions_shut(&scene.s);
+}
+
+static void a_run_that_is_named_is_looked_at_if_it_is_of_the_thread(void **state) {
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, WITH_STORE);
+    write_run(&scene, 7, "ann", "s", 1);
+    write_run(&scene, 9, "ann", "s", 0);
+    assert_named(&scene, "ann", "s", 7, ASKED_QUESTION, 7, 3);
+    assert_named(&scene, NULL, "s", 7, ASKED_QUESTION, 7, 3);
+    assert_named(&scene, "ann", "s", 9, ASKED_NOTHING, 0, 0);
+    assert_named(&scene, "bob", "s", 7, ASKED_UNKNOWN, 0, 0);
+    assert_named(&scene, "bob", "s", 9, ASKED_UNKNOWN, 0, 0);
+    assert_named(&scene, "ann", "t", 7, ASKED_UNKNOWN, 0, 0);
+    assert_named(&scene, "ann", "s", 8, ASKED_UNKNOWN, 0, 0); /* no such run */
     sessions_shut(&scene.s);
 }
 
@@ -147,7 +174,7 @@ static void a_run_that_is_alive_is_read_from_its_journal(void **state) {
         directory_add(directory, &live);
         assert_asked(&scene, NULL, "s", ASKED_QUESTION, 9, 2);
         assert_asked(&scene, "ann", "s", ASKED_QUESTION, 9, 2);
-        assert_asked(&scene, "bob", "s", ASKED_NOTHING, 0, 0);
+        assert_asked(&scene, "bob", "s", ASKED_UNKNOWN, 0, 0);
         if (with_store) write_run(&scene, 8, "bob", "s", 1);
         assert_asked(&scene, NULL, "s", with_store ? ASKED_SEVERAL : ASKED_QUESTION, 9, 2);
         directory_remove(directory, &live);
@@ -191,6 +218,7 @@ static void a_cancelled_look_up_has_no_callback(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_the_newest_run_of_the_thread_it_is_the_last_question),
+        cmocka_unit_test(a_run_that_is_named_is_looked_at_if_it_is_of_the_thread),
         cmocka_unit_test(a_thread_of_several_users_is_ambiguous_until_one_is_named),
         cmocka_unit_test(a_run_that_is_alive_is_read_from_its_journal),
         cmocka_unit_test(a_store_that_cannot_answer_is_reported),

@@ -201,9 +201,27 @@ static void decisions_ask_again(struct turn *turn, const struct pending_view *vi
 
 static void decisions_refuse_unknown(struct turn *turn) {
     struct err e;
-    err_set(&e, ERR_NOT_FOUND,
-            "no run of this thread waits for a human: it is unknown here, done, or was "
-            "cancelled");
+    if (turn->approval_run)
+        err_set(&e, ERR_NOT_FOUND,
+                "no question of this thread has this approval_id; send the one in "
+                "metadata.approval of the answer that asked, and that answer's thread_id");
+    else
+        err_set(&e, ERR_NOT_FOUND,
+                "no run of this thread waits for a human: no turn of it is known here; check "
+                "thread_id, and whose thread it is (config.configurable.user_id)");
+    http_turn_give_up(&turn->http, &e);
+}
+
+/* Turns came after the question, if there was one, so it was settled: a session does not go on
+ * while a run of it waits. */
+static void decisions_refuse_settled(struct turn *turn) {
+    struct err e;
+    err_set(
+        &e, ERR_NOT_FOUND,
+        "no run of this thread waits for a human: its newest turn asked nothing, and what an "
+        "earlier turn asked was answered already or ended with that turn; to get what came "
+        "of it, name the question in approval_id, or repeat the request with its "
+        "idempotency key");
     http_turn_give_up(&turn->http, &e);
 }
 
@@ -240,7 +258,13 @@ static void decisions_on_asked(const struct asked_result *result, const struct e
     switch (result->answer) {
     case ASKED_QUESTION: find_question(turn, result); break;
     case ASKED_SEVERAL: refuse_ambiguous(turn, &answer); break;
-    case ASKED_NOTHING: decisions_refuse_unknown(turn); break;
+    case ASKED_UNKNOWN: decisions_refuse_unknown(turn); break;
+    case ASKED_NOTHING:
+        if (turn->approval_run)
+            decisions_refuse_unknown(turn);
+        else
+            decisions_refuse_settled(turn);
+        break;
     case ASKED_FAILED: http_turn_give_up(&turn->http, failed); break;
     }
 }
