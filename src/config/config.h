@@ -135,6 +135,7 @@ struct config {
     bool help;                  /* -h or --help was given; nothing else was read */
     struct str file;            /* the file that was read; empty = none */
     bool file_beside;           /* found in the current folder, not named */
+    bool file_blank;            /* nothing but space is in it */
     bool data_in_memory;        /* `data` belongs to this process: remove it at exit */
     const struct str *operands; /* arguments that are not flags */
     size_t operand_count;

@@ -182,8 +182,9 @@ bool config_read_file(struct config *config, const struct config_input *input, s
     struct buf text;
     const struct yaml *root;
     buf_init(&text, YAML_MAX_BYTES);
-    bool done = file_read(config->file, &text, e) &&
-                yaml_parse(config->arena, config->file, buf_str(&text), &root, e) &&
+    bool read = file_read(config->file, &text, e);
+    config->file_blank = read && str_trim(buf_str(&text)).len == 0;
+    bool done = read && yaml_parse(config->arena, config->file, buf_str(&text), &root, e) &&
                 take_file(config, input, root, e);
     buf_done(&text);
     return done;

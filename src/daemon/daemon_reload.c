@@ -64,6 +64,7 @@ static void read_again(struct daemon *daemon, struct config_snapshot *same) {
     struct err e;
     struct reload_options options = {.input = daemon->options->input,
                                      .same = same,
+                                     .running = daemon->snapshot->config,
                                      .made = daemon_snapshot_options(daemon),
                                      .server = daemon->server,
                                      .loop = daemon_home(daemon),

@@ -2,10 +2,40 @@
 
 #include <signal.h>
 
+/* A file is blank or gone for a moment while many an editor writes it, and without it everything
+ * would be at its default. */
+static bool still_has_file(const struct config *running, const struct config *read,
+                           struct err *e) {
+    if (!running->file.len || running->file_blank) return true;
+    if (!read->file.len)
+        return err_set(e, ERR_NOT_FOUND,
+                       "the settings file '" STR_FMT "' is gone; put it back and reload, or "
+                       "restart to run without it",
+                       STR_ARG(running->file));
+    if (!read->file_blank) return true;
+    return err_set(e, ERR_MALFORMED,
+                   "the settings file '" STR_FMT "' is empty, as while it is being written; "
+                   "reload when it is complete. For settings that are all at their defaults, "
+                   "let it hold a comment",
+                   STR_ARG(read->file));
+}
+
+static bool load_config(const struct reload_options *options, struct config **ret,
+                        struct err *e) {
+    struct config *config;
+    if (!config_load(options->input, &config, e)) return false;
+    if (!still_has_file(options->running, config, e)) {
+        config_free(config);
+        return false;
+    }
+    *ret = config;
+    return true;
+}
+
 static bool reload_read_all(const struct reload_options *options, struct config_snapshot **ret,
                             struct err *e) {
     struct config *config = NULL;
-    if (!options->same && !config_load(options->input, &config, e)) return false;
+    if (!options->same && !load_config(options, &config, e)) return false;
     struct config_snapshot_options wanted = options->made;
     wanted.config = config;
     wanted.owner = options->same;

@@ -1,7 +1,8 @@
 /* reload: build a new snapshot while the daemon serves.
  *
  * Files are read and parsed on a separate thread, so that no turn waits for a disk. Only a
- * complete snapshot comes back; after any error nothing has changed.
+ * complete snapshot comes back; after any error nothing has changed. A settings file that is
+ * empty or gone where the running settings came from one counts as an error.
  *
  * Memory   part of its owner.
  * Threads  the owner's loop; on_done runs there.
@@ -20,9 +21,10 @@ typedef void reload_done_fn(struct config_snapshot *snapshot, const struct err *
                             void *ctx);
 
 struct reload_options {
-    const struct config_input *input;    /* borrowed until it is done */
-    struct config_snapshot *same;        /* only make everything of its config again; NULL: read
+    const struct config_input *input; /* borrowed until it is done */
+    struct config_snapshot *same;     /* only make everything of its config again; NULL: read
                                          it. Lives until it is done */
+    const struct config *running;     /* what the daemon follows now; lives until it is done */
     struct config_snapshot_options made; /* what it is made with; the config is set here */
     struct server *server;               /* its certificates are read again as well */
     struct loop *loop;

@@ -135,6 +135,42 @@ def test_a_mistake_in_what_is_read_again_changes_nothing_and_is_told(start, tmp_
     assert crawbl.one_turn(weir, "hello").text == "new heard: hello"
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["named", "beside"])
+@pytest.mark.parametrize("what", ["", " \n  \n", None], ids=["empty", "space", "gone"])
+def test_a_settings_file_that_is_empty_or_gone_at_a_reload_is_refused(
+    start, start_weir, tmp_path, what, named
+):
+    weir = start() if named else start_weir()
+    config = weir.folder / "weir.yaml"
+    if not named:  # it is the one in the current folder
+        weir.stop()
+        config.write_text(f"script: {tmp_path}/play.yaml\n")
+        weir.start()
+    good = config.read_text()
+    gone = "there is no such file" if named else "the settings file 'weir.yaml' is gone"
+    for _ in range(2):
+        if what is None:
+            config.unlink()
+        else:
+            config.write_text(what)
+        reload(weir, "the one before stays")
+        weir.said(gone if what is None else "weir.yaml' is empty")
+        assert crawbl.one_turn(weir, "hello").text == "old heard: hello"
+        config.write_text(good)
+        reload(weir)
+
+
+def test_a_settings_file_with_only_a_comment_is_taken_and_one_that_was_empty_may_stay_so(start):
+    weir = start()
+    config = weir.folder / "weir.yaml"
+    config.write_text("# nothing\n")
+    reload(weir)
+    weir.stop()
+    config.write_text("")
+    weir.start()
+    reload(weir)
+
+
 def test_what_cannot_change_without_a_restart_is_named(start):
     weir = start()
     config = weir.folder / "weir.yaml"
