@@ -48,12 +48,12 @@ static void put_scroll(struct json_writer *writer, int64_t number, struct str id
     buf_done(&scroll);
 }
 
-/* False: there is none, or an empty one. *good becomes false when it is too long. */
+/* False: there is none, or an empty one. *good becomes false when it cannot be read. */
 static bool read_query(struct rest_call *rest, struct str name, struct buf *text, bool *good) {
     buf_clear(text);
-    bool named = route_query(rest->call, name, text);
-    if (!buf_ok(text)) *good = false;
-    return named && *good && text->len > 0;
+    enum query_value value = route_query(rest->call, name, text);
+    if (value == QUERY_BAD) *good = false;
+    return value == QUERY_READ && text->len > 0;
 }
 
 bool rest_read_page(struct rest_call *rest, uint64_t usual, uint64_t most) {

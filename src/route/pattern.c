@@ -67,12 +67,13 @@ bool segment_decode(struct str segment, struct buf *out) {
     return pattern_decode(segment, '+', out);
 }
 
-bool query_find(struct str query, struct str name, struct buf *out) {
+enum query_value query_find(struct str query, struct str name, struct buf *out) {
     while (query.len) {
         struct str rest, value, pair = str_split(query, '&', &rest);
         struct str key = str_split(pair, '=', &value);
         query = rest;
-        if (str_equal(key, name)) return pattern_decode(value, ' ', out);
+        if (str_equal(key, name))
+            return pattern_decode(value, ' ', out) ? QUERY_READ : QUERY_BAD;
     }
-    return false;
+    return QUERY_ABSENT;
 }

@@ -32,8 +32,15 @@ struct str pattern_parameter(struct str pattern, struct str path, struct str nam
  * sign is not followed by two hex digits, the text is not UTF-8, or it does not fit. */
 MUST_CHECK bool segment_decode(struct str segment, struct buf *out);
 
-/* Append the decoded value of the first parameter `name`. False, and nothing appended, when it
- * is absent, a percent sign is not followed by two hex digits, or the value is not UTF-8. */
-MUST_CHECK bool query_find(struct str query, struct str name, struct buf *out);
+enum query_value {
+    QUERY_ABSENT, /* no such parameter */
+    QUERY_READ,
+    QUERY_BAD, /* it is there: a percent sign is not followed by two hex digits, the value is not
+                  UTF-8, or it does not fit */
+};
+
+/* Append the decoded value of the first parameter `name`, if it is QUERY_READ. A caller refuses a
+ * QUERY_BAD one as it refuses any other wrong value. */
+MUST_CHECK enum query_value query_find(struct str query, struct str name, struct buf *out);
 
 #endif

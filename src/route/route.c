@@ -388,7 +388,7 @@ bool route_parameter_text(const struct route_call *call, struct str name, struct
     return segment_decode(lent_read(route_parameter(call, name)), out);
 }
 
-bool route_query(const struct route_call *call, struct str name, struct buf *out) {
+enum query_value route_query(const struct route_call *call, struct str name, struct buf *out) {
     return query_find(exchange_query(call->exchange), name, out);
 }
 

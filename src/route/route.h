@@ -16,6 +16,7 @@
 #include "base/lent.h"
 #include "base/rate_limits.h"
 #include "route/page.h"
+#include "route/pattern.h"
 #include "server/exchange.h"
 
 struct route_call;
@@ -143,9 +144,9 @@ struct lent route_parameter(const struct route_call *call, struct str name);
 MUST_CHECK bool route_parameter_text(const struct route_call *call, struct str name,
                                      struct buf *out);
 
-/* The first value of a query parameter, percent-decoded, appended to `out`. False when it is
- * absent or not valid text. */
-MUST_CHECK bool route_query(const struct route_call *call, struct str name, struct buf *out);
+/* The first value of a query parameter, percent-decoded, appended to `out`; see query_find(). */
+MUST_CHECK enum query_value route_query(const struct route_call *call, struct str name,
+                                        struct buf *out);
 
 /* The first value of a request header, trimmed; at == NULL when absent. */
 struct lent route_header(const struct route_call *call, struct str lower_case_name);

@@ -26,22 +26,16 @@ struct question {
     struct str version, carrier, id; /* id.at == NULL: a session begins */
 };
 
-static bool has_parameter(struct str query, struct str name) {
-    while (query.at) {
-        struct str value;
-        if (str_equal(str_split(str_split(query, '&', &query), '=', &value), name)) return true;
-    }
-    return false;
-}
-
 /* A value that is too long or no text is that of nothing: it is there, and empty. */
 static struct str door_ask(struct route_call *call, struct str name, char *room) {
     struct buf out = {
         .at = room, .room = PARAMETER_MAX_BYTES, .max_bytes = PARAMETER_MAX_BYTES};
-    if (route_query(call, name, &out)) return buf_str(&out);
-    struct str query = exchange_query(route_exchange(call));
-    bool there = query.at && has_parameter(query, name);
-    return there ? STR_EMPTY : (struct str){NULL, 0};
+    switch (route_query(call, name, &out)) {
+    case QUERY_READ: return buf_str(&out);
+    case QUERY_BAD: return STR_EMPTY;
+    case QUERY_ABSENT: break;
+    }
+    return (struct str){NULL, 0};
 }
 
 static void read_question(struct route_call *call, struct question *ret) {

@@ -292,6 +292,16 @@ def test_a_long_context_is_listed_to_its_end(weir):
         assert with_all == seen
 
 
+def test_a_filter_that_cannot_be_read_is_refused(weir):
+    with weir.http(headers={"authorization": "Bearer " + harness.token()}) as http:
+        for query in ("contextId=%ff", "status=%2", "pageToken=%zz", "contextId=" + "x" * 17_000):
+            refused = http.get("/tasks?" + query)
+            name = query.partition("=")[0]
+            assert refused.status_code in (400, 414, 431), refused.text
+            if len(query) < 100:
+                assert refused.status_code == 400 and name in refused.text
+
+
 # --- refusals -------------------------------------------------------------------------------
 
 

@@ -497,6 +497,10 @@ def test_the_events_of_a_response_come_in_their_order(weir, client):
     assert again == events
     rest = client.responses.retrieve(events[-1].response.id, stream=True, starting_after=4)
     assert list(rest) == events[5:]
+    for wrong in ({"starting_after": "x"}, {"starting_after": "4" * 2000}, {"stream": "maybe"}):
+        with pytest.raises(openai.BadRequestError) as caught:
+            client.responses.retrieve(events[-1].response.id, extra_query={"stream": "true", **wrong})
+        assert caught.value.param == next(iter(wrong))
 
 
 def test_a_response_that_was_cut_is_incomplete(client):

@@ -489,6 +489,14 @@ def test_a_page_ends_before_it_is_too_large(orchestrate):
     assert all_pages(weir, "agents")[1] == [2, 1]
 
 
+@pytest.mark.parametrize("query", ["scrollId=%ff", "limit=%2", "limit=%zz&scrollId="])
+def test_a_page_whose_parameter_is_no_text_is_refused(orchestrate, query):
+    weir = orchestrate(driver="fake")
+    with weir.http() as http:
+        answer = http.get(f"/v1/workspaces/ws-1/conversations/{weir.swarm()}/messages?{query}")
+    assert answer.status_code == 400 and answer.json()["code"] == "REQ0001"
+
+
 @pytest.mark.parametrize("scroll", ["9223372036854775806-1-x", "-9223372036854775808-1-x", "1-99-x", "x"])
 def test_a_scroll_id_of_nobodys_making_is_refused(orchestrate, scroll):
     weir = orchestrate(driver="fake")

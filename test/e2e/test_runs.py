@@ -106,7 +106,23 @@ def test_a_place_beyond_the_end_is_reset_to_the_end(weir):
     end = live[-1][0]
     assert watch(http, run, params={"after": f"{epoch}-9999"}) == [(end, "reset", {"after": end})]
     assert watch(http, run, headers={"last-event-id": "who knows"})[0][1] == "reset"
-    assert http.get(f"/weir/v1/runs/{run}/events", params={"after": "7"}).status_code == 400
+    for wrong in ("7", "", "1-" + "9" * 64, f"{epoch}-" + "0" * 70 + "1", "\x00", "7" * 6_000):
+        refused = http.get(f"/weir/v1/runs/{run}/events", params={"after": wrong})
+        assert refused.status_code == 400 and "after must be" in refused.text, wrong
+    for wrong in ("%ff", "%2", "%zz"):
+        refused = http.get(f"/weir/v1/runs/{run}/events?after={wrong}")
+        assert refused.status_code == 400 and "after must be" in refused.text, wrong
+
+
+@pytest.mark.parametrize("name", ["session_id", "user", "workspace"])
+@pytest.mark.parametrize("value", ["%ff", "x" * 4100], ids=["no text", "too long"])
+def test_a_name_that_cannot_be_read_is_refused_and_not_taken_for_the_callers(weir, name, value):
+    http = client(weir)
+    a_finished_turn(weir, http, "c1")
+    query = {"session_id": "c1", name: value}
+    asked = "&".join("=".join(pair) for pair in query.items())
+    refused = http.get(f"/weir/v1/runs?{asked}")
+    assert refused.status_code == 400 and f"the parameter {name}" in refused.text
 
 
 def test_prose_that_a_crash_took_is_reset_and_the_run_ends_interrupted(weir):

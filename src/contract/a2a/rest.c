@@ -31,17 +31,23 @@ static bool read_query(struct a2a_call *call, struct str id, struct json *ret, s
     buf_init(&text, QUERY_MAX_BYTES);
     buf_init(&value, QUERY_MAX_BYTES);
     struct json_writer w = json_writer(&text);
+    const char *bad = NULL;
     json_open_object(&w);
     if (id.len) json_member_str(&w, "id", id);
     for (size_t i = 0; i < ARRAY_LEN(parameters); i++) {
+        const char *name = parameters[i].name;
         buf_clear(&value);
-        if (route_query(call->http.call, str_from(parameters[i].name), &value))
-            write_parameter(&w, parameters[i].name, parameters[i].flag, buf_str(&value));
+        enum query_value found = route_query(call->http.call, str_from(name), &value);
+        if (found == QUERY_READ) write_parameter(&w, name, parameters[i].flag, buf_str(&value));
+        if (found == QUERY_BAD) bad = name;
     }
     json_close(&w);
     bool fits = buf_ok(&text) && arena_str(call->http.arena, buf_str(&text), &kept);
     buf_done(&value);
     buf_done(&text);
+    if (bad)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "the parameter %s is not valid text, or too long", bad);
     if (!fits) return err_set(e, ERR_INVALID_ARGUMENT, "the query is too long");
     *ret = json_of(kept);
     return true;

@@ -270,25 +270,32 @@ static bool take_id(struct api_turn *turn) {
     return reads;
 }
 
-/* ?stream=true&starting_after=7 */
-static void take_query(struct api_turn *turn) {
-    struct responding *own = responding_of(turn);
-    struct buf text;
-    uint64_t number;
-    buf_init(&text, KIB);
-    if (route_query(turn->base.http.call, STR("stream"), &text) &&
-        str_equal(buf_str(&text), STR("true")))
-        own->wish = WISH_STREAM;
-    buf_clear(&text);
-    if (route_query(turn->base.http.call, STR("starting_after"), &text) &&
-        str_to_u64(buf_str(&text), &number) && number < UINT64_MAX)
-        own->response.first_sequence = number + 1;
-    buf_done(&text);
-}
-
-static bool page_refuse(struct api_turn *turn, const char *name, struct str must) {
+static bool query_refuse(struct api_turn *turn, const char *name, struct str must) {
     api_turn_refuse_as(turn, 400, STR("invalid_value"), must, str_from(name));
     return false;
+}
+
+/* ?stream=true&starting_after=7. False: it was refused. */
+static bool take_query(struct api_turn *turn) {
+    struct route_call *call = turn->base.http.call;
+    struct responding *own = responding_of(turn);
+    struct buf text;
+    uint64_t number = 0;
+    buf_init(&text, KIB);
+    enum query_value asked = route_query(call, STR("stream"), &text);
+    bool streams = asked == QUERY_READ && str_equal(buf_str(&text), STR("true"));
+    bool good = asked == QUERY_ABSENT || streams || str_equal(buf_str(&text), STR("false"));
+    buf_clear(&text);
+    enum query_value placed = route_query(call, STR("starting_after"), &text);
+    bool after = placed == QUERY_READ && str_to_u64(buf_str(&text), &number);
+    buf_done(&text);
+    if (!good) return query_refuse(turn, "stream", STR("stream: must be true or false"));
+    if (placed != QUERY_ABSENT && !after)
+        return query_refuse(turn, "starting_after",
+                            STR("starting_after: must be the sequence_number of an event"));
+    if (streams) own->wish = WISH_STREAM;
+    if (after && number < UINT64_MAX) own->response.first_sequence = number + 1;
+    return true;
 }
 
 /* ?limit=20&order=desc&after=in_7_3. False: it was refused. */
@@ -300,22 +307,23 @@ static bool take_page(struct api_turn *turn) {
     uint64_t number = RESPONSE_INPUT_USUAL;
     buf_init(&text, KIB);
     bool limited =
-        !route_query(call, STR("limit"), &text) ||
+        route_query(call, STR("limit"), &text) == QUERY_ABSENT ||
         (str_to_u64(buf_str(&text), &number) && number >= 1 && number <= RESPONSE_INPUT_MAX);
     buf_clear(&text);
-    page->ascending =
-        route_query(call, STR("order"), &text) && str_equal(buf_str(&text), STR("asc"));
-    bool ordered = page->ascending || !text.len || str_equal(buf_str(&text), STR("desc"));
+    enum query_value order = route_query(call, STR("order"), &text);
+    page->ascending = str_equal(buf_str(&text), STR("asc"));
+    bool ordered = page->ascending || str_equal(buf_str(&text), STR("desc")) ||
+                   (order != QUERY_BAD && !text.len);
     buf_clear(&text);
-    page->has_after = route_query(call, STR("after"), &text);
+    page->has_after = route_query(call, STR("after"), &text) != QUERY_ABSENT;
     bool placed =
         !page->has_after || response_input_read_id(buf_str(&text), own->run, &page->after);
     buf_done(&text);
     page->limit = (size_t)number;
-    if (!limited) return page_refuse(turn, "limit", STR("limit: must be 1 to 100"));
-    if (!ordered) return page_refuse(turn, "order", STR("order: must be asc or desc"));
-    return placed ||
-           page_refuse(turn, "after", STR("after: must be the id of an item of this response"));
+    if (!limited) return query_refuse(turn, "limit", STR("limit: must be 1 to 100"));
+    if (!ordered) return query_refuse(turn, "order", STR("order: must be asc or desc"));
+    return placed || query_refuse(turn, "after",
+                                  STR("after: must be the id of an item of this response"));
 }
 
 static void serve(struct route_call *call, struct openai_instance *instance,
@@ -331,8 +339,8 @@ static void serve(struct route_call *call, struct openai_instance *instance,
         http_turn_give_up(&turn->base.http, &e);
     } else if (!take_id(turn)) {
         refuse_unknown(turn);
-    } else if (wish != WISH_INPUT || take_page(turn)) {
-        if (wish == WISH_READ) take_query(turn);
+    } else if ((wish != WISH_INPUT || take_page(turn)) &&
+               (wish != WISH_READ || take_query(turn))) {
         http_turn_watch(&turn->base.http);
         own->head = run_head_look(http_turn_sessions(&turn->base.http), route_loop(call),
                                   own->run, on_head, turn);

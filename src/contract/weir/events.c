@@ -46,10 +46,10 @@ static bool take_place(struct watching *watching) {
     struct str header = lent_read(route_header(watching->call, STR("last-event-id")));
     struct buf query;
     buf_init(&query, 64);
-    bool asked = route_query(watching->call, STR("after"), &query);
+    enum query_value asked = route_query(watching->call, STR("after"), &query);
     bool valid = true;
-    if (asked) {
-        valid = parse_place(buf_str(&query), &watching->from);
+    if (asked != QUERY_ABSENT) {
+        valid = asked == QUERY_READ && parse_place(buf_str(&query), &watching->from);
         if (!valid) {
             route_refuse(watching->call, 400, STR("INVALID_INPUT"),
                          "after must be the id of an event, <epoch>-<seq>");

@@ -47,21 +47,20 @@ bool api_request_begin(struct api_request *request, struct route_call *call,
 }
 
 bool api_query_has(struct route_call *call, struct str name) {
-    struct str rest = exchange_query(route_exchange(call));
-    while (rest.len) {
-        struct str value;
-        if (str_equal(str_split(str_split(rest, '&', &rest), '=', &value), name)) return true;
-    }
-    return false;
+    struct buf nothing;
+    buf_init(&nothing, 0);
+    bool has = route_query(call, name, &nothing) != QUERY_ABSENT;
+    buf_done(&nothing);
+    return has;
 }
 
 bool api_request_value(struct api_request *request, struct str name, struct str *ret) {
     struct buf value;
     *ret = STR_EMPTY;
-    if (!api_query_has(request->call, name)) return true;
     buf_init(&value, VALUE_MAX_BYTES);
-    bool ok = route_query(request->call, name, &value) &&
-              arena_str(request->arena, buf_str(&value), ret);
+    enum query_value found = route_query(request->call, name, &value);
+    bool ok = found == QUERY_ABSENT ||
+              (found == QUERY_READ && arena_str(request->arena, buf_str(&value), ret));
     buf_done(&value);
     return ok || api_request_refuse(request, 400,
                                     "the parameter " STR_FMT " is not valid text, or too long",

@@ -249,11 +249,33 @@ static void list_loaded(struct store_load *load, const struct err *failed, void 
     list_go_on(list);
 }
 
-/* A name from the query, or `otherwise`. */
-static struct str take_name(struct list_call *list, struct str name, struct str otherwise) {
-    size_t at = list->names.len;
-    if (!route_query(list->call, name, &list->names)) buf_append(&list->names, otherwise);
-    return str_of(list->names.at + at, list->names.len - at);
+/* A name from the query, or `otherwise`. False: it was refused. */
+static bool take_name(struct list_call *list, struct str name, struct str otherwise,
+                      struct str *ret) {
+    struct buf value = {.at = buf_room(&list->names, NAME_MAX_BYTES),
+                        .room = NAME_MAX_BYTES,
+                        .max_bytes = NAME_MAX_BYTES};
+    enum query_value found = route_query(list->call, name, &value);
+    if (found == QUERY_ABSENT) buf_append(&value, otherwise);
+    if (found == QUERY_BAD || !buf_ok(&value)) {
+        route_refuse(list->call, 400, STR("INVALID_INPUT"),
+                     "the parameter " STR_FMT " is not valid text, or too long", STR_ARG(name));
+        return false;
+    }
+    buf_grew(&list->names, value.len);
+    *ret = buf_str(&value);
+    return true;
+}
+
+static bool take_names(struct list_call *list, const struct api_caller *caller) {
+    char *room = buf_room(&list->names, 3 * NAME_MAX_BYTES); /* the views must not move */
+    (void)room;
+    return take_name(list, STR("workspace"),
+                     caller->all_workspaces ? STR("default") : api_workspace(caller),
+                     &list->workspace) &&
+           take_name(list, STR("user"), caller->all_users ? STR("anonymous") : api_user(caller),
+                     &list->user) &&
+           take_name(list, STR("session_id"), STR_EMPTY, &list->session);
 }
 
 void api_list_runs(struct route_call *call, void *ctx) {
@@ -266,16 +288,12 @@ void api_list_runs(struct route_call *call, void *ctx) {
     if (!api_identify(call, instance, &caller)) return;
     struct list_call *list = MEM_NEW(struct list_call);
     *list = (struct list_call){.instance = instance, .call = call};
-    buf_init(&list->names, 4 * NAME_MAX_BYTES);
+    buf_init(&list->names, 3 * NAME_MAX_BYTES);
     run_summary_init(&list->summary, 0);
-    char *room = buf_room(&list->names, 3 * NAME_MAX_BYTES); /* the views must not move */
-    (void)room;
-    list->workspace =
-        take_name(list, STR("workspace"),
-                  caller.all_workspaces ? STR("default") : api_workspace(&caller));
-    list->user =
-        take_name(list, STR("user"), caller.all_users ? STR("anonymous") : api_user(&caller));
-    list->session = take_name(list, STR("session_id"), STR_EMPTY);
+    if (!take_names(list, &caller)) {
+        list_free(list);
+        return;
+    }
     bool allowed = api_may_see(&caller, list->workspace, list->user);
     if (list->session.len == 0 || !allowed) {
         if (allowed) {

@@ -176,8 +176,8 @@ void orchestrator_blueprint_watch(struct orchestrator_blueprint *blueprint,
 static bool is_own(struct route_call *call, struct str own) {
     struct buf asked;
     buf_init(&asked, KIB);
-    bool named = route_query(call, STR("workspace_id"), &asked);
-    bool fits = (!named && buf_ok(&asked)) || asked.len == 0 || str_equal(buf_str(&asked), own);
+    enum query_value value = route_query(call, STR("workspace_id"), &asked);
+    bool fits = value != QUERY_BAD && (asked.len == 0 || str_equal(buf_str(&asked), own));
     buf_done(&asked);
     return fits;
 }

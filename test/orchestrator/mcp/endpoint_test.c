@@ -412,6 +412,10 @@ static void a_blueprint_is_the_tokens_workspace(void **state) {
                       "{\"workspace_id\":\"w\",\"agents\":[]}");
     assert_answer(finish(begin("GET", path, bearer("other", "Bearer ")), NULL), 403,
                   "another workspace");
+    assert_answer(
+        finish(begin("GET", "/v1/internal/agents?workspace_id=%ff", bearer("w", "Bearer ")),
+               NULL),
+        403, "another workspace"); /* no text */
     assert_answer(finish(begin("GET", path, NULL), NULL), 401, "unauthorized");
     assert_answer(finish(begin("GET", path, "Bearer x"), NULL), 401, "unauthorized");
     endpoint.keys = NULL;
