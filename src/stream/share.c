@@ -120,14 +120,16 @@ static void wake_tail(struct audience *audience) {
 
 /* The callbacks below may close the reader: nothing of it is touched afterwards. */
 static void share_finish(struct share_reader *reader, enum close_cause cause) {
+    bool inside = reader->begun && reader->place.skip > 0;
     share_move(reader, SHARE_OVER);
-    reader->wire->ended(cause, reader->ctx);
+    reader->wire->ended(cause, inside, reader->ctx);
 }
 
 static void tell_missing(struct share_reader *reader, const struct err *failed) {
     if (reader->begun) {
         /* It was there a moment ago: nothing better can be said than that it broke off. */
-        share_finish(reader, CAUSE_FAILED);
+        share_move(reader, SHARE_OVER);
+        reader->wire->ended(CAUSE_FAILED, true, reader->ctx);
         return;
     }
     share_move(reader, SHARE_OVER);

@@ -16,7 +16,8 @@
  * its sockets after SHARE_PASS_BYTES, so that no reader starves and other calls are not kept
  * waiting.
  *
- * A stream ends after the run's last event. It sends that event like all others (mode DONE).
+ * A stream ends after the run's last event. It sends that event like all others (mode DONE). One
+ * that ends earlier is cut if that is inside an event, or if the rest of the run is nowhere.
  *
  * Memory   opaque; share_close() at any time, but from inside a callback only in the last one.
  * Threads  a share and its readers belong to one loop; `pages` may be shared by several.
@@ -69,7 +70,10 @@ struct share_wire {
     void (*wake_at)(size_t low, void *ctx); /* call share_drained() at `low` bytes */
     uint64_t (*stalled_ms)(void *ctx);      /* how long the peer has not been reading */
     void (*heartbeat)(void *ctx);           /* send something that the peer skips */
-    void (*ended)(enum close_cause cause, void *ctx); /* the last call of all */
+    /* The last call of all. cut: bytes of the event that was begun, or events of the run, are
+     * nowhere any more (it was erased, or the store fails), or will not be sent. The peer must
+     * see that what it has is not the whole: the transport breaks off and does not close. */
+    void (*ended)(enum close_cause cause, bool cut, void *ctx);
 };
 
 struct share_reading {

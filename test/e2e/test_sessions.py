@@ -1,9 +1,13 @@
 """The conversations of a daemon: listed, exported, and deleted for good."""
 import concurrent.futures
 import json
+import socket
 import subprocess
 
 import crawbl
+import h2.config
+import h2.connection
+import h2.events
 import harness
 import pytest
 
@@ -177,6 +181,71 @@ def test_a_deleted_session_is_gone_from_answers_memory_and_files(weir, end):
         assert [s["session_id"] for s in page(http)["sessions"]] == ["doomed-session", "stays"]
         assert export(http, "stays")[0]["event"]["text"] == "a kept word"
         assert files_say(weir, "s3cret-word") == []
+
+
+def connect_slowly(weir):
+    peer = socket.socket()
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    peer.settimeout(60)
+    peer.connect(("127.0.0.1", weir.port("http")))
+    return peer
+
+
+def a_large_run(http, session):
+    """Its events are more than all buffers on the way."""
+    for _ in range(3):
+        say(http, session, "x" * 3_000_000)
+    return page(http)["sessions"][0]["newest_run"]
+
+
+def read_to_the_end(peer):
+    body = b""
+    try:
+        while data := peer.recv(65536):
+            body += data
+    except ConnectionResetError:
+        pass
+    return body
+
+
+@pytest.mark.parametrize("what", ["events", "export"])
+def test_who_reads_over_http_1_what_is_deleted_meanwhile_sees_that_it_broke_off(weir, what):
+    with client(weir) as http:
+        run = a_large_run(http, "doomed")
+        path = {"events": f"runs/{run}/events", "export": "sessions/doomed/export"}[what]
+        whole = len(http.get(f"/weir/v1/{path}").content)
+        with connect_slowly(weir) as peer:
+            peer.sendall(f"GET /weir/v1/{path} HTTP/1.1\r\nhost: localhost\r\nauthorization: {TOKEN['authorization']}\r\n\r\n".encode())
+            begin = peer.recv(4096)
+            assert b" 200 " in begin and b"chunked" in begin.lower()
+            assert http.delete("/weir/v1/sessions/doomed").status_code == 200
+            body = begin + read_to_the_end(peer)
+        assert len(body) < whole and not body.endswith(b"0\r\n\r\n")
+        say(http, "doomed", "anew")
+
+
+def test_who_reads_over_http_2_what_is_deleted_meanwhile_gets_a_reset(weir):
+    with client(weir) as http, connect_slowly(weir) as peer:
+        run = a_large_run(http, "doomed")
+        h2c = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
+        h2c.initiate_connection()
+        h2c.send_headers(1, [(":method", "GET"), (":scheme", "http"), (":path", f"/weir/v1/runs/{run}/events"),
+                             (":authority", "localhost"), ("authorization", TOKEN["authorization"])], end_stream=True)
+        peer.sendall(h2c.data_to_send())
+        seen, got, deleted = [], 0, False
+        while not any(isinstance(e, (h2.events.StreamReset, h2.events.StreamEnded)) for e in seen):
+            seen = h2c.receive_data(peer.recv(65536))
+            for event in seen:
+                if isinstance(event, h2.events.DataReceived):
+                    got += len(event.data)
+            if got and not deleted:
+                assert http.delete("/weir/v1/sessions/doomed").status_code == 200
+                deleted = True
+                h2c.increment_flow_control_window(2**30)
+                h2c.increment_flow_control_window(2**30, 1)
+            peer.sendall(h2c.data_to_send())
+        assert deleted and got < 3_000_000
+        assert isinstance(seen[-1], h2.events.StreamReset)
 
 
 def test_a_session_with_a_turn_that_waits_is_not_deleted(weir):

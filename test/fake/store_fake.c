@@ -73,6 +73,11 @@ void fake_store_put(struct store *store, uint64_t run, uint64_t first_seq, struc
     assert(fits);
 }
 
+void fake_store_erase_all(struct store *store) {
+    for (size_t i = 0; i < store->row_count; i++) buf_done(&store->rows[i].bytes);
+    store->row_count = 0;
+}
+
 static void end_write(struct store *store, struct store_write *write, enum err_code code) {
     write->failed.code = ERR_NONE;
     if (code) {

@@ -42,6 +42,8 @@ void fake_store_ask_me(struct store *store); /* back to one by one */
 /* Put encoded events of a run into the log, in a row of their own, as if they had been written
  * before. */
 void fake_store_put(struct store *store, uint64_t run, uint64_t first_seq, struct str events);
+/* Nothing of any run is there any more. */
+void fake_store_erase_all(struct store *store);
 
 /* How many writes were ever sent. */
 size_t fake_store_sent(const struct store *store);

@@ -23,7 +23,7 @@ struct heard {
     bool slow;     /* nothing leaves by itself */
     bool wakes, frees, ends_at_once;
     size_t begun, missing, ended, heartbeats;
-    bool missing_failed;
+    bool missing_failed, cut;
     enum close_cause cause;
 };
 
@@ -99,9 +99,10 @@ static void heartbeat(void *ctx) {
     ((struct heard *)ctx)->heartbeats++;
 }
 
-static void ended(enum close_cause cause, void *ctx) {
+static void ended(enum close_cause cause, bool cut, void *ctx) {
     struct heard *heard = ctx;
     heard->ended++;
+    heard->cut = cut;
     heard->cause = cause;
     last_call(heard);
 }
@@ -503,7 +504,54 @@ static void a_run_whose_rest_is_nowhere_breaks_off(void **state) {
     assert_heard(heard, 10, EVENT_TEXT, 10);
     assert_int_equal(heard->ended, 1);
     assert_int_equal(heard->cause, CAUSE_FAILED);
+    assert_true(heard->cut);
     scene_end();
+}
+
+static void a_run_that_is_erased_while_it_is_read_breaks_off(void **state) {
+    (void)state;
+    for (int inside = 0; inside < 2; inside++) { /* of an event */
+        scene_begin(16 * MIB);
+        one_run_store(&scene->run, 1, inside ? 40 : 400, EVENT_DONE, inside ? 128 * KIB : 1000);
+        struct heard *heard = read_from(0, 0);
+        heard->slow = true;
+        settle();
+        assert_true(heard->got.len && !heard->ended);
+        fake_store_erase_all(scene->run.store);
+        pages_drop_all(scene->pages);
+        drain(heard, heard->queued);
+        settle();
+        assert_int_equal(heard->ended, 1);
+        assert_int_equal(heard->cause, CAUSE_FAILED);
+        assert_true(heard->cut);
+        scene_end();
+    }
+}
+
+static void a_stream_that_ends_early_is_cut_only_inside_an_event(void **state) {
+    (void)state;
+    static const enum close_cause causes[] = {CAUSE_STOPPING, CAUSE_STALLED, CAUSE_DEADLINE};
+    for (size_t i = 0; i < ARRAY_LEN(causes); i++) {
+        scene_begin(16 * MIB);
+        one_run_store(&scene->run, 1, 40, EVENT_DONE, 128 * KIB);
+        one_run_enter(&scene->run, 0, MIB);
+        struct heard *live = read_from(1, 0);
+        settle();
+        share_end(live->reader, causes[i]); /* at the tail, with nothing begun */
+        assert_int_equal(live->ended, 1);
+        assert_false(live->cut);
+        scene_end();
+        scene_begin(16 * MIB);
+        one_run_store(&scene->run, 1, 40, EVENT_DONE, 128 * KIB);
+        struct heard *slow = read_from(0, 0);
+        slow->slow = true;
+        settle();
+        assert_int_equal(slow->got.len, SHARE_TURN_BYTES); /* in the middle of an event */
+        share_end(slow->reader, causes[i]);
+        assert_int_equal(slow->ended, 1);
+        assert_true(slow->cut);
+        scene_end();
+    }
 }
 
 static void what_was_erased_meanwhile_is_not_sent(void **state) {
@@ -603,6 +651,8 @@ int main(void) {
         cmocka_unit_test(a_quiet_live_run_sends_heartbeats),
         cmocka_unit_test(nothing_is_known_of_it),
         cmocka_unit_test(a_run_whose_rest_is_nowhere_breaks_off),
+        cmocka_unit_test(a_run_that_is_erased_while_it_is_read_breaks_off),
+        cmocka_unit_test(a_stream_that_ends_early_is_cut_only_inside_an_event),
         cmocka_unit_test(what_was_erased_meanwhile_is_not_sent),
         cmocka_unit_test(a_reader_that_goes_while_the_store_is_asked_hears_nothing),
         cmocka_unit_test(it_is_ended_once_wherever_it_stands),

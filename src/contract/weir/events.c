@@ -107,12 +107,13 @@ static void heartbeat(void *ctx) {
     route_sse_comment(((struct watching *)ctx)->call, STR("keep-alive"));
 }
 
-/* The body ends after the run's last event. If it was cut short, the client reconnects with its
- * last id and continues. */
-static void events_ended(enum close_cause cause, void *ctx) {
+/* The body ends after the run's last event. If it ends earlier, the client reconnects with its
+ * last id and continues; and never does a body end inside an event, or as if an erased run were
+ * over. */
+static void events_ended(enum close_cause cause, bool cut, void *ctx) {
     struct watching *watching = ctx;
     if (watching->gone) return;
-    if (cause == CAUSE_STALLED) {
+    if (cut || cause == CAUSE_STALLED) {
         route_cut(watching->call);
     } else {
         begin_stream(watching);
@@ -133,7 +134,9 @@ static void on_begun(void *ctx) {
 /* No event follows the client's position: the run is over, or unknown. */
 static void weir_events_on_missing(const struct err *failed, void *ctx) {
     struct watching *watching = ctx;
-    if (watching->streaming) {
+    if (watching->streaming && failed) {
+        route_cut(watching->call);
+    } else if (watching->streaming) {
         route_sse_end(watching->call);
     } else if (failed) {
         route_refuse(watching->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);

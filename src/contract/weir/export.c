@@ -57,13 +57,13 @@ static void export_end(struct export *export) {
 /* --- reading ------------------------------------------------------------------------------ */
 
 static void export_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
-    struct export *export = ctx;
-    (void)load;
+    struct export *export = ctx; /* `load` is export->load */
     export->loading = false;
     if (!export->call) {
         export_free(export);
-    } else if (failed) {
-        route_cut(export->call); /* so that the rest does not look complete */
+    } else if (failed || load->section_count == 0) {
+        /* The rest cannot be read, or the run was erased: it was listed, or cut, with more. */
+        route_cut(export->call); /* so that what was sent does not look complete */
     } else {
         export->section = 0;
         export->rest = STR_EMPTY;
