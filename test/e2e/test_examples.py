@@ -1,8 +1,11 @@
 """Every example of the pages is a file, and runs."""
 import os
 import pathlib
+import select
+import socket
 import subprocess
 import sys
+import threading
 
 import harness
 import pytest
@@ -59,6 +62,64 @@ def test_the_scenario_example_reads_a_stream_to_its_end(weir):
     ).stdout
     assert answer.startswith("[") and "plan two days in Kyoto" in answer
     assert "-- done, " in answer
+
+
+class LosesAnswers:
+    """Passes connections on to a port, and breaks the first ones when their answer comes."""
+
+    def __init__(self, port, lost):
+        self.target, self.lost = ("127.0.0.1", port), lost
+        self.requests = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client):
+        with client, socket.create_connection(self.target) as server:
+            while select.select([client, server], [], [], 60)[0]:
+                ready = select.select([client, server], [], [], 0)[0]
+                for one, other in ((client, server), (server, client)):
+                    if one not in ready:
+                        continue
+                    data = one.recv(65536)
+                    if not data:
+                        return
+                    if one is client and data.startswith(b"POST"):
+                        self.requests.append(data)
+                    if one is server and len(self.requests) <= self.lost:
+                        return
+                    other.sendall(data)
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_a_question_over_openais_library_is_answered_once_however_often_it_is_sent(weir, lost):
+    """docs/openai.md"""
+    door = LosesAnswers(weir.port("http"), lost)
+    answer = subprocess.run(
+        [sys.executable, EXAMPLES / "openai/ask_once.py", f"http://127.0.0.1:{door.port}/v1", "hello"],
+        env={**os.environ, "AGENT_AUTH_TOKEN": harness.token()},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    door.listener.close()
+    assert len(door.requests) == lost + 1
+    with weir.http(headers={"authorization": "Bearer " + harness.token()}) as http:
+        runs = http.get("/weir/v1/runs").json()["runs"]
+    [run] = [run for run in runs if not run.get("parent")]
+    assert f"-- run {run['id']}" in answer and len(answer.splitlines()) >= 2
+    shown = (EXAMPLES / "openai/ask_once.py").read_text()
+    assert "extra_headers={\"Idempotency-Key\": key}" in shown
+    assert "extra_headers={\"Idempotency-Key\": str(uuid.uuid4())}" in (harness.ROOT / "docs/openai.md").read_text()
 
 
 def test_every_settings_file_passes_the_check(tmp_path):
