@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "cli/daemon_process.h"
 #include "cli/doctor.h"
+#include "store/checkpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -86,6 +87,20 @@ static void doctor_store_look_at(struct doctor *doctor, const char *path) {
     sqlite3_close(db);
 }
 
+/* The log of a weir that runs is short, unless another process reads the database for long. */
+static void check_log_length(struct doctor *doctor) {
+    char path[PATH_MAX], fix[PATH_MAX + 16];
+    struct stat info;
+    doctor_store_path_of(doctor->config, "weir.db-wal", path);
+    if (stat(path, &info) != 0 || (uint64_t)info.st_size < CHECKPOINT_LONG_BYTES) return;
+    snprintf(fix, sizeof(fix), "fuser -v '%s'", path);
+    doctor_say(
+        doctor, FINDING_BAD, "store", fix,
+        "%s has %llu MiB and grows while another process (a backup, a sqlite3 shell) reads "
+        "the database and does not end its transaction; end that process",
+        path, (unsigned long long)info.st_size / MIB);
+}
+
 /* A process that was killed leaves a write-ahead log, maybe half folded in: without that log, which
  * is not read here, the file's pages need not fit together. */
 static bool has_log(const struct doctor *doctor) {
@@ -103,6 +118,7 @@ static void check_database(struct doctor *doctor) {
     if (owner) {
         doctor_say(doctor, FINDING_NOTE, "store", NULL,
                    "%s: pid %ld has it open; it looked at its start", path, owner);
+        check_log_length(doctor);
     } else if (stat(path, &info) != 0) {
         doctor_say(doctor, FINDING_GOOD, "store", NULL, "%s will be made at the first start",
                    path);

@@ -10,6 +10,8 @@
 
 #define CHECKPOINT_PAGES 2048      /* 8 MiB of log: checkpoint */
 #define CHECKPOINT_HARD_PAGES 8192 /* 32 MiB: commits wait */
+#define CHECKPOINT_LONG_PAGES ((int)(CHECKPOINT_LONG_BYTES / 4096))
+#define CHECKPOINT_FOLDS 4 /* one commit may be long; so many are not */
 
 const struct state checkpoint_states[CHECKPOINT_STATE_COUNT] = {
     [CHECKPOINT_RESTING] = {"resting", TO(CHECKPOINT_RESTING) | TO(CHECKPOINT_FOLDING) |
@@ -24,6 +26,8 @@ struct checkpoint {
     int fold_at_pages;
     int last_pages;
     bool warned;
+    int folds; /* to the log's end, since it last began again */
+    bool held; /* somebody else reads, and the log is long: it was reported */
     bool started;
     pthread_t thread;
     _Atomic bool sync_failed; /* on the thread's own connection */
@@ -128,6 +132,30 @@ static int fold_alone(struct checkpoint *checkpoint, int how) {
     return result;
 }
 
+/* After a fold the next commit begins the log again, unless another process reads at the time. */
+static void warn_if_held(struct checkpoint *checkpoint, int pages) {
+    const char *path = checkpoint->db->path;
+    if (checkpoint->held || checkpoint->folds < CHECKPOINT_FOLDS ||
+        pages < CHECKPOINT_LONG_PAGES)
+        return;
+    checkpoint->held = true;
+    log_warning(
+        "the write-ahead log %s-wal has %d MiB and goes on growing: another process reads "
+        "the database (a backup, a sqlite3 shell) and has not ended its transaction; "
+        "'fuser -v %s' shows which one; end it, and the log is used from its beginning "
+        "again",
+        path, pages / 256, path);
+}
+
+static void checkpoint_begins_again(struct checkpoint *checkpoint) {
+    checkpoint->fold_at_pages = CHECKPOINT_PAGES;
+    checkpoint->folds = 0;
+    if (checkpoint->held)
+        log_info("the write-ahead log %s-wal begins again: whoever read the database has left",
+                 checkpoint->db->path);
+    checkpoint->held = false;
+}
+
 static void checkpoint_finish(struct checkpoint *checkpoint, int pages) {
     struct err e;
     int result = fold_alone(checkpoint, SQLITE_CHECKPOINT_PASSIVE);
@@ -136,6 +164,8 @@ static void checkpoint_finish(struct checkpoint *checkpoint, int pages) {
     if (failed && !checkpoint->warned)
         log_warning("the write-ahead log cannot be folded in and grows: %s", e.text);
     checkpoint->warned = failed;
+    warn_if_held(checkpoint, pages);
+    if (!failed) checkpoint->folds++;
     /* While a reader uses an old page, the log cannot restart. Try again later. */
     checkpoint->fold_at_pages = pages + CHECKPOINT_PAGES;
     pthread_mutex_lock(&checkpoint->shared.lock);
@@ -156,7 +186,7 @@ void checkpoint_begin(struct checkpoint *checkpoint, int pages) {
 
 void checkpoint_look(struct checkpoint *checkpoint, int pages) {
     if (!checkpoint) return;
-    if (pages < checkpoint->last_pages) checkpoint->fold_at_pages = CHECKPOINT_PAGES;
+    if (pages < checkpoint->last_pages) checkpoint_begins_again(checkpoint);
     checkpoint->last_pages = pages;
     if (pages < checkpoint->fold_at_pages || checkpoint->db->sync_failed) return;
     switch (state_of(checkpoint, pages >= CHECKPOINT_HARD_PAGES)) {
@@ -179,7 +209,7 @@ bool checkpoint_cut(struct checkpoint *checkpoint, enum checkpoint_cut how, stru
     int result = fold_alone(checkpoint, SQLITE_CHECKPOINT_TRUNCATE);
     database_wait(checkpoint->db, true);
     if (result != SQLITE_OK) return database_fail(checkpoint->db, e);
-    checkpoint->fold_at_pages = CHECKPOINT_PAGES;
+    checkpoint_begins_again(checkpoint);
     checkpoint->last_pages = 0;
     pthread_mutex_lock(&checkpoint->shared.lock);
     checkpoint_move(checkpoint, CHECKPOINT_RESTING);

@@ -4,6 +4,9 @@
  * commits go on. Commits add little meanwhile: the store's thread folds that itself, and the
  * next commit starts the log over, in the same bytes of the same file.
  *
+ * Another process that reads at that time keeps the log from starting over, so it grows. From
+ * CHECKPOINT_LONG_BYTES on that is said once in the daemon's log, and once more when it is over.
+ *
  *     resting ──log long──▶ folding ──thread ready──▶ leftovers ──store's thread──▶ resting
  *
  * Memory   the thread and its connection are created when the log first becomes long.
@@ -14,6 +17,9 @@
 
 #include "base/states.h"
 #include "store/long_reader.h"
+
+/* A log of this length is one that somebody else keeps from beginning again. */
+#define CHECKPOINT_LONG_BYTES (64 * MIB)
 
 enum checkpoint_state {
     CHECKPOINT_RESTING,

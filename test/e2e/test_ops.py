@@ -1,10 +1,12 @@
 """What an operator meets: reloads, signals, settings that count, logs, doctor, a manager."""
+import base64
 import json
 import os
 import pathlib
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -622,6 +624,42 @@ def test_doctor_calls_no_store_damaged_whose_weir_was_killed(start):
     weir.stop()
     code, findings = doctor(*calm(weir.folder))
     assert code == 0 and "weir.db is whole" in of(findings, "store", "good"), findings
+
+
+def test_a_log_that_a_foreign_reader_keeps_growing_is_told_once_and_by_doctor(start):
+    weir = start()
+    log = pathlib.Path(weir.data) / "weir.db-wal"
+    ports = ("--http", f"127.0.0.1:{weir.port('http')}", "--grpc", "off", "--data", weir.data)
+
+    def grow_to(mib):
+        for turn in range(400):
+            if log.stat().st_size >= mib << 20:
+                return
+            with weir.http() as http:
+                text = base64.b64encode(os.urandom(1_500_000)).decode()
+                assert http.post("/invoke", json={"input": text}, timeout=60).status_code == 200
+        raise AssertionError(f"the log has {log.stat().st_size} bytes")
+
+    grow_to(1)
+    assert "has it open" in of(doctor(*ports)[1], "store", "note")
+    reader = sqlite3.connect(f"file:{weir.data}/weir.db?mode=ro", uri=True, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM log").fetchone()
+    grow_to(100)
+    said = weir.said("weir.db-wal has ")
+    assert said.count("goes on growing") == 1 and "fuser -v" in said
+    code, findings = doctor(*ports)
+    assert code == 1 and "reads the database" in of(findings, "store", "bad"), findings
+    reader.close()
+    for _ in range(40):
+        if "begins again" in weir.log():
+            break
+        with weir.http() as http:
+            assert http.post("/invoke", json={"input": "x" * 100_000}, timeout=60).status_code == 200
+    weir.said("begins again: whoever read the database has left")
+    code, findings = doctor(*ports)
+    assert code == 0, findings
+    assert weir.log().count("goes on growing") == 1
 
 
 LOCKS_THAT_COME_AND_GO = """
