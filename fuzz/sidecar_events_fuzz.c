@@ -39,6 +39,7 @@ static void run(struct str stream, size_t piece, bool filters, struct buf *out) 
     bool more = true;
     events_init(&events, &(struct events_options){
                              .terminates = true,
+                             .event_max_bytes = 1 * MIB,
                              .rules = {rules, filters ? GUARDRAIL_PERSONAL_COUNT + 1 : 0},
                              .sink = {on_event, write_done, NULL}});
     for (; stream.len && more; stream = str_skip(stream, piece))

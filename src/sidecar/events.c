@@ -2,14 +2,11 @@
 
 #include <stdio.h>
 
-/* A rule may replace a short match by a long text. */
-#define REWRITTEN_MAX_BYTES (8 * MIB)
-
 static const struct str text_keys[] = {STR_INIT("delta"), STR_INIT("text")};
 
 void events_init(struct events *events, const struct events_options *options) {
     *events = (struct events){.options = *options};
-    sse_frames_init(&events->frames, EVENTS_FRAME_MAX_BYTES);
+    sse_frames_init(&events->frames, options->event_max_bytes);
     filter_init(&events->filter, options->rules);
 }
 
@@ -25,6 +22,26 @@ const struct guardrail *events_blocked_by(const struct events *events) {
 
 bool events_ended_well(const struct events *events) {
     return events->over && events->ended && !events_blocked_by(events);
+}
+
+size_t events_waiting(const struct events *events) {
+    return events->frames.lines.len;
+}
+
+/* Room for what the rules make of an event: one may replace a short match by a long text. */
+static size_t rewritten_max(const struct events *events) {
+    return 2 * events->options.event_max_bytes + 8 * MIB;
+}
+
+/* False, always: the stream is given up because of this. */
+static bool give_up(struct events *events, enum err_code code, const char *why) {
+    return err_set(&events->fault, code, "%s", why);
+}
+
+/* Whether all that the rules made of an event is in `text`. */
+static bool fits(struct events *events, const struct buf *text) {
+    return buf_ok(text) ||
+           give_up(events, ERR_TOO_LARGE, "an event is too large once it is redacted");
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
@@ -96,16 +113,21 @@ static void put_block(const struct events *events, struct buf *out) {
     put_error(STR("GUARDRAIL_BLOCKED"), str_from(text), out);
 }
 
-static void put_fault(const struct err *why, struct buf *out) {
-    bool late = why->code == ERR_DEADLINE_EXCEEDED;
-    put_error(late ? STR("UPSTREAM_TIMEOUT") : STR("UPSTREAM_UNREACHABLE"), err_text(why), out);
+static struct str code_of(const struct err *why) {
+    switch (why->code) {
+    case ERR_DEADLINE_EXCEEDED: return STR("UPSTREAM_TIMEOUT");
+    case ERR_MALFORMED:
+    case ERR_TOO_LARGE: return STR("UPSTREAM_INVALID");
+    case ERR_RESOURCE_EXHAUSTED: return STR("UNAVAILABLE");
+    default: return STR("UPSTREAM_UNREACHABLE");
+    }
 }
 
 /* Let the text pass that was held back. False: it is blocked. */
 static bool flush_text(struct events *events, struct buf *out) {
     struct buf rest;
-    buf_init(&rest, REWRITTEN_MAX_BYTES);
-    bool passed = filter_end(&events->filter, &rest);
+    buf_init(&rest, rewritten_max(events));
+    bool passed = filter_end(&events->filter, &rest) && fits(events, &rest);
     if (passed) events_put_text(buf_str(&rest), out);
     buf_done(&rest);
     return passed;
@@ -114,11 +136,13 @@ static bool flush_text(struct events *events, struct buf *out) {
 static void finish(struct events *events, const struct err *why, struct buf *out) {
     if (events->over) return;
     events->over = true;
-    bool passed = flush_text(events, out);
-    if (!passed)
+    (void)flush_text(events, out);
+    if (events->resulted) why = NULL; /* what counts has come */
+    if (events->fault.code) why = &events->fault;
+    if (events_blocked_by(events))
         put_block(events, out);
-    else if (why && !events->failed && !events->resulted)
-        put_fault(why, out);
+    else if (why && !events->failed)
+        put_error(code_of(why), err_text(why), out);
     if (events->options.terminates) put_done(events, out);
 }
 
@@ -195,16 +219,17 @@ static bool events_take_text(struct events *events, const struct sse_frame *fram
                              struct json object, struct json text) {
     struct buf words, passed, data;
     bool same = false;
-    buf_init(&words, EVENTS_FRAME_MAX_BYTES);
-    buf_init(&passed, REWRITTEN_MAX_BYTES);
-    buf_init(&data, 2 * REWRITTEN_MAX_BYTES);
+    buf_init(&words, events->options.event_max_bytes);
+    buf_init(&passed, rewritten_max(events));
+    buf_init(&data, 2 * rewritten_max(events));
     (void)json_text(text, &words);
     bool alone = json_count(object) == 1;
-    bool good = filter_piece(events, buf_str(&words), &passed, &same);
+    bool good = filter_piece(events, buf_str(&words), &passed, &same) && fits(events, &passed);
     if (good && alone && same) {
         pass_frame(events, frame);
     } else if (good && !(alone && passed.len == 0)) {
-        good = write_piece(events, object, text, buf_str(&passed), &data);
+        good =
+            write_piece(events, object, text, buf_str(&passed), &data) && fits(events, &data);
         if (good) rewrite_frame(events, frame, buf_str(&data));
     }
     buf_done(&data);
@@ -220,12 +245,13 @@ static bool take_strings(struct events *events, const struct sse_frame *frame) {
         pass_frame(events, frame);
         return true;
     }
-    buf_init(&data, REWRITTEN_MAX_BYTES);
+    buf_init(&data, rewritten_max(events));
     bool good = filter_json(events->options.rules, frame->data, &data, &result);
-    if (good && result.redacted) {
-        rewrite_frame(events, frame, buf_str(&data));
-    } else if (good) {
+    if (good && !result.redacted) {
         pass_frame(events, frame);
+    } else if (good) {
+        good = fits(events, &data);
+        if (good) rewrite_frame(events, frame, buf_str(&data));
     } else {
         events->filter.result.blocked_by = result.blocked_by;
         events->filter.result.undecided |= result.undecided;
@@ -242,11 +268,12 @@ static bool take_last(struct events *events, const struct sse_frame *frame) {
 static bool take_done(struct events *events, struct json object) {
     struct buf data;
     struct filter_result result;
-    buf_init(&data, REWRITTEN_MAX_BYTES);
+    buf_init(&data, rewritten_max(events));
     bool good = filter_json(events->options.rules, object.raw, &data, &result);
     text_done(&events->done);
-    if (good && object.kind == JSON_OBJECT) events->done = text_copy(buf_str(&data));
     if (!good) events->filter.result.blocked_by = result.blocked_by;
+    good = good && fits(events, &data);
+    if (good && object.kind == JSON_OBJECT) events->done = text_copy(buf_str(&data));
     buf_done(&data);
     return good;
 }
@@ -275,8 +302,8 @@ static bool take_raw(struct events *events, const struct sse_frame *frame) {
     if (named) return take_strings(events, frame);
     struct buf passed;
     bool same = false;
-    buf_init(&passed, REWRITTEN_MAX_BYTES);
-    bool good = filter_piece(events, frame->data, &passed, &same);
+    buf_init(&passed, rewritten_max(events));
+    bool good = filter_piece(events, frame->data, &passed, &same) && fits(events, &passed);
     if (good && same) pass_frame(events, frame);
     if (good && !same && passed.len) rewrite_frame(events, frame, buf_str(&passed));
     buf_done(&passed);
@@ -298,14 +325,10 @@ static bool events_take_frame(struct events *events, const struct sse_frame *fra
         return true;
     }
     if (json_read(frame->data, &object, &e)) return take_object(events, frame, object);
-    events->unreadable = is_broken_json(events, frame->data);
-    return !events->unreadable && take_raw(events, frame);
-}
-
-static void end_frames(struct events *events) {
-    struct err why;
-    err_set(&why, ERR_UNAVAILABLE, "the agent sent JSON that the guardrails cannot read");
-    finish(events, events->unreadable ? &why : NULL, events->out);
+    if (is_broken_json(events, frame->data))
+        return give_up(events, ERR_MALFORMED,
+                       "the agent sent JSON that the guardrails cannot read");
+    return take_raw(events, frame);
 }
 
 /* `event: message` is what an event without a name is. */
@@ -316,16 +339,15 @@ static bool events_on_frame(const struct sse_frame *said, void *ctx) {
     bool ends = events->options.terminates && !frame.event.len && frame.data.at &&
                 str_equal(str_trim(frame.data), STR("[DONE]"));
     events->ended |= ends;
-    if (ends || !events_take_frame(events, &frame)) end_frames(events);
+    if (ends || !events_take_frame(events, &frame)) finish(events, NULL, events->out);
     return !events->over;
 }
 
 bool events_feed(struct events *events, struct str bytes, struct buf *out) {
-    struct err e;
     if (events->over) return false;
     events->out = out;
-    if (!sse_frames_feed(&events->frames, bytes, events_on_frame, events, &e))
-        finish(events, &e, out);
+    if (!sse_frames_feed(&events->frames, bytes, events_on_frame, events, &events->fault))
+        finish(events, NULL, out);
     events->out = NULL;
     return !events->over;
 }

@@ -23,8 +23,6 @@
 #include "sidecar/sse_frames.h"
 #include "wire/json.h"
 
-#define EVENTS_FRAME_MAX_BYTES (1 * MIB)
-
 struct events_sink {
     /* An event that is no text: it may tell of usage. */
     void (*on_event)(struct json object, void *ctx);
@@ -34,7 +32,8 @@ struct events_sink {
 };
 
 struct events_options {
-    bool terminates; /* the stream of a turn: it ends with done and [DONE] */
+    bool terminates;        /* the stream of a turn: it ends with done and [DONE] */
+    size_t event_max_bytes; /* of one event; more of it may be held after redaction */
     struct guardrails rules;
     struct events_sink sink;
 };
@@ -46,7 +45,7 @@ struct events {
     struct buf *out;       /* during a feed */
     struct text done;      /* the agent's own object */
     bool resulted, failed; /* `result` or an error came */
-    bool unreadable;       /* JSON came that no rule can read */
+    struct err fault;      /* why we gave the stream up; its code is ERR_NONE: we did not */
     bool ended;            /* the agent sent [DONE] */
     bool over;             /* [DONE] was written, or the end of another stream */
 };
@@ -55,8 +54,11 @@ void events_init(struct events *events, const struct events_options *options);
 void events_done(struct events *events);
 
 /* Append what may pass. False: the stream is over, and the agent's is not needed any more; or
- * an event is too long, which has ended the stream, too. */
+ * it was given up, which is the fault: an event is too long, or no rule can read it. */
 MUST_CHECK bool events_feed(struct events *events, struct str bytes, struct buf *out);
+
+/* Bytes of the event that has begun and is not whole yet. */
+size_t events_waiting(const struct events *events);
 
 /* The agent's stream has ended before events_feed() returned false. `why`: how, if it broke.
  * Append the end. */

@@ -55,7 +55,7 @@ static const struct row rows[] = {
     {"heartbeat", "WEIR_SIDECAR_HEARTBEAT", DURATION, AT(heartbeat_ms), "15s", "a comment in a silent stream; 0: none"},
     {"stop", "WEIR_SIDECAR_STOP", DURATION, AT(stop_ms), "5s", "for requests in flight when the sidecar stops"},
     {"body_max", "WEIR_SIDECAR_BODY_MAX", SIZE, AT(body_max_bytes), "8MiB", "of a request that is read whole; a larger one gets 413"},
-    {"answer_max", "WEIR_SIDECAR_ANSWER_MAX", SIZE, AT(answer_max_bytes), "32MiB", "of an answer that is rewritten; a larger one is 502"},
+    {"answer_max", "WEIR_SIDECAR_ANSWER_MAX", SIZE, AT(answer_max_bytes), "32MiB", "of an answer that is rewritten (a larger one is 502), and of an event"},
     {"bodies_max", "WEIR_SIDECAR_BODIES_MAX", SIZE, AT(bodies_max_bytes), "256MiB", "of all requests and answers that are kept at once; more get 503"},
     {"idempotency", "WEIR_SIDECAR_IDEMPOTENCY", DURATION, AT(idempotency_ms), "24h", "how long an idempotency key is known; 0: keys are only passed on"},
     {"rate_token", "WEIR_SIDECAR_RATE_TOKEN", RATE, AT(rates[RATE_TOKEN]), "off", "requests of one token, such as 10/s, 600/m; more get 429"},

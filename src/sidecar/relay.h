@@ -96,8 +96,9 @@ struct relay {
     struct buf answer;    /* while collecting */
     struct events events; /* in RELAY_EVENTS */
     bool has_events;
-    bool paused; /* the client is slower than the agent */
-    bool drains; /* after [DONE] the agent may end its stream by itself */
+    size_t event_held; /* bytes of a long event that are counted in `holding` */
+    bool paused;       /* the client is slower than the agent */
+    bool drains;       /* after [DONE] the agent may end its stream by itself */
     struct timer heartbeat;
     uint64_t sent_ms; /* when something last went to the client */
 };

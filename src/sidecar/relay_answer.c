@@ -12,6 +12,10 @@
 
 #define USAGE_MAX_BYTES (64 * KIB)
 
+/* An event may be as long as an answer, but never has to be shorter than this. */
+#define EVENT_LEAST_BYTES (1 * MIB)
+#define EVENT_FREE_BYTES (64 * KIB) /* what is not counted against bodies_max */
+
 static uint64_t latency_ms(const struct relay *relay) {
     return (clock_mono_us() - relay->began_us) / 1000;
 }
@@ -126,6 +130,11 @@ void relay_beat(void *ctx) {
     timer_start(&relay->heartbeat, relay->sent_ms + every_ms - now_ms);
 }
 
+static size_t event_max(const struct sidecar_options *options) {
+    size_t max = options->answer_max_bytes;
+    return max > EVENT_LEAST_BYTES ? max : EVENT_LEAST_BYTES;
+}
+
 static void begin_events(struct relay *relay) {
     struct proxy_response *response = &relay->response;
     struct sidecar *sidecar = relay->sidecar;
@@ -133,6 +142,7 @@ static void begin_events(struct relay *relay) {
     relay_move(relay, RELAY_EVENTS);
     events_init(&relay->events,
                 &(struct events_options){.terminates = turn,
+                                         .event_max_bytes = event_max(sidecar->options),
                                          .rules = sidecar->answer_rules,
                                          .sink = {find_usage, write_done, relay}});
     relay->has_events = true;
@@ -151,7 +161,33 @@ static void begin_events(struct relay *relay) {
         timer_start(&relay->heartbeat, sidecar->options->heartbeat_ms);
 }
 
+/* Count a long event against bodies_max, until the stream is over. False: there is no room. */
+static bool hold_event(struct relay *relay) {
+    size_t waiting = events_waiting(&relay->events);
+    if (waiting <= EVENT_FREE_BYTES || waiting <= relay->event_held) return true;
+    if (!holding_add(&relay->holding, waiting - relay->event_held)) return false;
+    relay->event_held = waiting;
+    return true;
+}
+
+static void end_full(struct relay *relay) {
+    struct err full;
+    err_set(&full, ERR_RESOURCE_EXHAUSTED, "too much is in memory now: bodies_max");
+    relay->sidecar->counts.full++;
+    relay->error = STR("UNAVAILABLE");
+    events_end(&relay->events, &full, exchange_out(relay->exchange));
+}
+
+static void report_fault(struct relay *relay) {
+    if (!relay->events.fault.code) return;
+    relay->sidecar->counts.unreachable++;
+    relay->error = STR("STREAM_BROKEN");
+    log_often(LOG_WARNING, "the agent's answer is not one of the contract: %s, trace %s",
+              relay->events.fault.text, relay->trace.id);
+}
+
 static void end_events(struct relay *relay) {
+    report_fault(relay);
     if (events_blocked_by(&relay->events)) {
         struct str rule = guardrail_name(events_blocked_by(&relay->events));
         relay->sidecar->counts.blocked++;
@@ -174,6 +210,10 @@ static void take_events(struct relay *relay, struct str bytes) {
     struct buf *out = exchange_out(relay->exchange);
     size_t before = out->len;
     bool more = events_feed(&relay->events, bytes, out);
+    if (more && !hold_event(relay)) {
+        end_full(relay);
+        more = false;
+    }
     bool wrote = out->len > before; /* text that is held back leaves the client in silence */
     if (wrote) relay->sent_ms = loop_now_ms(relay->sidecar->loop);
     if (!more) {

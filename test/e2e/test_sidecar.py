@@ -1,4 +1,5 @@
 """weir sidecar: what the client sees, and what the agent behind it receives."""
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -616,6 +617,7 @@ def test_json_that_only_the_client_would_read_does_not_pass(strict, agent, broke
         found = events(http.post("/stream", json={"input": "x"}).text)
     assert deltas(found) == "first"
     assert [name for name, _ in found[1:]] == ["error", "done", None] and found[-1][1] == "[DONE]"
+    assert found[1][1]["code"] == "UPSTREAM_INVALID"
 
 
 def test_an_event_named_message_is_one_without_a_name(strict, agent):
@@ -890,7 +892,7 @@ def silent(link):
 def endless_event(link):
     link.stream(event({"delta": "so far"}), end=False)
     with contextlib.suppress(OSError):
-        for _ in range(40):
+        for _ in range(600):
             link.piece("data: " + "x" * 65536)
         link.wait_closed()
 
@@ -906,6 +908,47 @@ def test_a_stream_that_breaks_ends_with_error_done_and_done(plain, agent, way):
     assert found[0][1] == {"delta": "so far"} and isinstance(found[1][1]["error"], str)
     assert found[2][1]["trace_id"] == answer.headers["x-trace-id"]
     assert answer.text.endswith("data: [DONE]\n\n")
+
+
+def test_an_event_may_be_as_long_as_an_answer(tmp_path, agent):
+    result = event({"output": "x" * (3 << 20)}, "result")
+    agent.way = lambda link: link.stream(result, DONE)
+    with running(tmp_path, agent, {"answer_max": "4MiB"}) as sidecar, sidecar.http() as http:
+        answer = http.post("/stream", json={"input": "x"})
+        assert answer.text.startswith(result)
+        assert [name for name, _ in events(answer.text)] == ["result", "done", None]
+        agent.way = lambda link: link.stream(event({"output": "x" * (5 << 20)}, "result"), DONE)
+        answer = http.post("/stream", json={"input": "x"})
+        assert events(answer.text)[0][1]["code"] == "UPSTREAM_INVALID"
+        assert [name for name, _ in events(answer.text)] == ["error", "done", None]
+        assert sidecar.counts()["agent_unreachable"] == 1
+        sidecar.said("an event is longer than 4194304 bytes")
+        eventually(lambda: sidecar.counts()["bodies_bytes"] == 0)
+
+
+def test_long_events_in_flight_are_bounded_together(tmp_path, agent):
+    go = threading.Event()
+    frame = event({"output": "x" * 200000}, "result")
+
+    def way(link):
+        link.stream(frame[:150000], end=False)
+        assert go.wait(PATIENCE)
+        with contextlib.suppress(OSError):
+            link.piece(frame[150000:] + DONE)
+            link.send("0\r\n\r\n")
+
+    agent.way = way
+    with running(tmp_path, agent, {"bodies_max": "256KiB"}) as sidecar:
+        with sidecar.http() as http, concurrent.futures.ThreadPoolExecutor(1) as pool:
+            first = pool.submit(http.post, "/stream", json={"input": "x"})
+            eventually(lambda: sidecar.counts()["bodies_bytes"] >= 150000)
+            refused = http.post("/stream", json={"input": "x"}).text
+            assert [name for name, _ in events(refused)] == ["error", "done", None]
+            assert events(refused)[0][1]["code"] == "UNAVAILABLE"
+            go.set()
+            assert first.result(PATIENCE).text.startswith(frame)
+        assert sidecar.counts()["bodies_full"] == 1
+        eventually(lambda: sidecar.counts()["bodies_bytes"] == 0)
 
 
 def test_a_stream_whose_result_came_is_whole_without_its_end(plain, agent):

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #define ROOM (1 * MIB)
+#define EVENT_MAX (64 * KIB)
 
 #define RULES 4
 
@@ -43,6 +44,7 @@ static void write_done(struct json own, struct buf *out, void *ctx) {
 static void start(struct events *events, size_t rule_count) {
     events_init(events,
                 &(struct events_options){.terminates = true,
+                                         .event_max_bytes = EVENT_MAX,
                                          .rules = {rules + RULES - rule_count, rule_count},
                                          .sink = {on_event, write_done, NULL}});
 }
@@ -158,21 +160,94 @@ static void a_stream_without_its_end_has_failed(void **state) {
                      "data: {\"error\":\"x\"}\n\n" END("0"));
 }
 
+#define INVALID(why)                                                                           \
+    "event: error\ndata: {\"error\":\"" why "\",\"code\":\"UPSTREAM_INVALID\"}\n\n"
+
+/* `event: result`, `bytes` long in all. */
+static void write_result(struct buf *ret, size_t bytes) {
+    buf_init(ret, bytes + KIB);
+    buf_append(ret, STR("event: result\ndata: {\"output\":\""));
+    while (ret->len < bytes - 3) buf_append_byte(ret, 'x');
+    buf_append(ret, STR("\"}\n"));
+}
+
+static void an_event_as_long_as_allowed_passes(void **state) {
+    (void)state;
+    struct events events;
+    struct buf out, big;
+    buf_init(&out, ROOM);
+    write_result(&big, EVENT_MAX);
+    start(&events, RULES);
+    assert_true(feed(&events, str_head(buf_str(&big), EVENT_MAX / 2), &out));
+    assert_int_equal(events_waiting(&events), EVENT_MAX / 2);
+    assert_true(feed(&events, str_skip(buf_str(&big), EVENT_MAX / 2), &out));
+    assert_int_equal(out.len, 0);
+    assert_true(feed(&events, STR("\n"), &out));
+    assert_int_equal(events_waiting(&events), 0);
+    assert_false(feed(&events, STR("data: [DONE]\n\n"), &out));
+    buf_append(&big, STR("\n" END("0")));
+    assert_true(str_equal(buf_str(&out), buf_str(&big)));
+    assert_true(events_ended_well(&events));
+    events_done(&events);
+    buf_done(&big);
+    buf_done(&out);
+}
+
 static void an_endless_event_ends_the_stream(void **state) {
     (void)state;
     struct events events;
     struct buf out, big;
     buf_init(&out, ROOM);
-    buf_init(&big, 2 * EVENTS_FRAME_MAX_BYTES);
-    buf_append(&big, STR("data: "));
-    while (big.len < EVENTS_FRAME_MAX_BYTES + 1) buf_append(&big, STR("xxxxxxxxxxxxxxxx"));
+    write_result(&big, EVENT_MAX + 2);
     start(&events, 0);
     assert_false(feed(&events, buf_str(&big), &out));
-    assert_true(str_starts(buf_str(&out), STR("event: error\n")));
-    assert_true(str_ends(buf_str(&out), STR(END("0"))));
+    assert_str(buf_str(&out), INVALID("an event is longer than 65536 bytes") END("0"));
+    assert_int_equal(events.fault.code, ERR_TOO_LARGE);
+    assert_false(events_ended_well(&events));
     assert_false(feed(&events, STR(DELTA("late")), &out));
     events_done(&events);
     buf_done(&big);
+    buf_done(&out);
+}
+
+static void json_that_no_rule_can_read_ends_the_stream(void **state) {
+    (void)state;
+    assert_comes_out(STR("event: result\ndata: {\"output\":NaN}\n\n" DELTA("late")), RULES,
+                     INVALID("the agent sent JSON that the guardrails cannot read") END("0"));
+    /* A result says that all has come; here something was withheld after it. */
+    assert_comes_out(STR("event: result\ndata: {\"output\":1}\n\ndata: {\"a\":NaN}\n\n"), RULES,
+                     "event: result\ndata: {\"output\":1}\n\n" INVALID(
+                         "the agent sent JSON that the guardrails cannot read") END("0"));
+}
+
+/* What a rule makes of an event may be far longer than the event. */
+static void text_that_grows_too_much_ends_the_stream(void **state) {
+    (void)state;
+    struct events events;
+    struct guardrail *swell;
+    struct buf out, big, long_text;
+    struct err e;
+    buf_init(&out, 16 * MIB);
+    buf_init(&long_text, KIB);
+    while (long_text.len < KIB) buf_append_byte(&long_text, 'y');
+    const struct guardrail_rule rule = {.name = STR("swell"),
+                                        .kind = GUARDRAIL_KEYWORD,
+                                        .pattern = STR("x"),
+                                        .action = GUARDRAIL_REDACT,
+                                        .replacement = buf_str(&long_text)};
+    assert_true(guardrail_new(&rule, &swell, &e));
+    write_result(&big, EVENT_MAX);
+    buf_append_byte(&big, '\n');
+    events_init(&events, &(struct events_options){.terminates = true,
+                                                  .event_max_bytes = EVENT_MAX,
+                                                  .rules = {&swell, 1},
+                                                  .sink = {on_event, write_done, NULL}});
+    assert_false(feed(&events, buf_str(&big), &out));
+    assert_str(buf_str(&out), INVALID("an event is too large once it is redacted") END("0"));
+    events_done(&events);
+    guardrail_free(swell);
+    buf_done(&big);
+    buf_done(&long_text);
     buf_done(&out);
 }
 
@@ -181,7 +256,8 @@ static void another_stream_ends_as_the_agent_ends_it(void **state) {
     struct events events;
     struct buf out;
     buf_init(&out, ROOM);
-    events_init(&events, &(struct events_options){.rules = {rules, RULES},
+    events_init(&events, &(struct events_options){.event_max_bytes = EVENT_MAX,
+                                                  .rules = {rules, RULES},
                                                   .sink = {on_event, write_done, NULL}});
     assert_true(feed(&events, STR("data: {\"x\":\"a@b.example\"}\n\ndata: [DONE]\n\n"), &out));
     events_end(&events, NULL, &out);
@@ -200,7 +276,10 @@ int main(void) {
         cmocka_unit_test(data_that_is_no_json_is_text),
         cmocka_unit_test(a_block_ends_the_stream),
         cmocka_unit_test(a_stream_without_its_end_has_failed),
+        cmocka_unit_test(an_event_as_long_as_allowed_passes),
         cmocka_unit_test(an_endless_event_ends_the_stream),
+        cmocka_unit_test(json_that_no_rule_can_read_ends_the_stream),
+        cmocka_unit_test(text_that_grows_too_much_ends_the_stream),
         cmocka_unit_test(another_stream_ends_as_the_agent_ends_it),
     };
     return cmocka_run_group_tests(tests, make_rules, free_rules);
