@@ -29,8 +29,12 @@ enum probe {
     PROBE_INVOKE_TOKEN_TWICE,
     PROBE_STREAM_NO_TOKEN,
     PROBE_STREAM_WRONG_TOKEN,
+    PROBE_STREAM_EMPTY_TOKEN,
+    PROBE_STREAM_BASIC,
     PROBE_RESUME_NO_TOKEN,
     PROBE_RESUME_WRONG_TOKEN,
+    PROBE_RESUME_EMPTY_TOKEN,
+    PROBE_RESUME_BASIC,
 
     PROBE_INVOKE,        /* the input of the options */
     PROBE_INVOKE_AGAIN,  /* the same; neither names a session */

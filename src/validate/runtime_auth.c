@@ -13,49 +13,78 @@ static bool judge_either(struct judge *judge, const struct reply *reply, unsigne
                          unsigned b) {
     if (!judge_answered(judge, reply)) return false;
     if (reply->status == a || reply->status == b) return true;
+    if (a == b) return judge_status(judge, reply, a);
     return judge_break(judge, &reply->evidence, "expected status %u or %u, got %u", a, b,
                        reply->status);
 }
 
+/* One kind of request, on each path that a token guards. */
+struct guarded {
+    enum probe invoke, stream, resume;
+};
+
+static const struct guarded without = {PROBE_INVOKE_NO_TOKEN, PROBE_STREAM_NO_TOKEN,
+                                       PROBE_RESUME_NO_TOKEN};
+static const struct guarded wrong = {PROBE_INVOKE_WRONG_TOKEN, PROBE_STREAM_WRONG_TOKEN,
+                                     PROBE_RESUME_WRONG_TOKEN};
+static const struct guarded empty = {PROBE_INVOKE_EMPTY_TOKEN, PROBE_STREAM_EMPTY_TOKEN,
+                                     PROBE_RESUME_EMPTY_TOKEN};
+static const struct guarded basic = {PROBE_INVOKE_BASIC, PROBE_STREAM_BASIC,
+                                     PROBE_RESUME_BASIC};
+
 /* A server without the endpoint may answer 404 or 501 to anyone. /resume is optional, and that
- * /stream is missing is said by STRM-01. */
-static bool is_served(struct judge *judge, enum probe probe) {
-    unsigned status = runtime_probe(judge, probe)->status;
+ * /stream is missing is said by STRM-01. Where a request without a token is refused, the
+ * endpoint is there, and 404 is the reply of one that let the caller in. */
+static bool is_served(struct judge *judge, enum probe no_token) {
+    unsigned status = runtime_probe(judge, no_token)->status;
     return status != 404 && status != 501;
+}
+
+/* That a request without a token gets another status is said by AUTH-01 and AUTH-02. */
+static bool is_guarded(struct judge *judge, enum probe no_token) {
+    return runtime_probe(judge, no_token)->status == 401;
+}
+
+/* On each path one of these two statuses. */
+static void judge_refused(struct judge *judge, const struct guarded *asked, unsigned a,
+                          unsigned b) {
+    judge_either(judge, runtime_probe(judge, asked->invoke), a, b);
+    if (is_guarded(judge, without.stream))
+        judge_either(judge, runtime_probe(judge, asked->stream), a, b);
+    if (is_guarded(judge, without.resume))
+        judge_either(judge, runtime_probe(judge, asked->resume), a, b);
 }
 
 void check_auth_missing(struct judge *judge) {
     if (!runtime_has_token(judge)) return;
-    judge_status(judge, runtime_probe(judge, PROBE_INVOKE_NO_TOKEN), 401);
-    if (is_served(judge, PROBE_STREAM_NO_TOKEN))
-        judge_status(judge, runtime_probe(judge, PROBE_STREAM_NO_TOKEN), 401);
+    judge_status(judge, runtime_probe(judge, without.invoke), 401);
+    if (is_served(judge, without.stream))
+        judge_status(judge, runtime_probe(judge, without.stream), 401);
 }
 
 void check_auth_missing_resume(struct judge *judge) {
     if (!runtime_has_token(judge)) return;
-    if (is_served(judge, PROBE_RESUME_NO_TOKEN))
-        judge_status(judge, runtime_probe(judge, PROBE_RESUME_NO_TOKEN), 401);
+    if (is_served(judge, without.resume))
+        judge_status(judge, runtime_probe(judge, without.resume), 401);
     else
         judge_skip(judge, "there is no /resume");
 }
 
 void check_auth_wrong(struct judge *judge) {
     if (!runtime_has_token(judge)) return;
-    judge_status(judge, runtime_probe(judge, PROBE_INVOKE_WRONG_TOKEN), 403);
-    if (is_served(judge, PROBE_STREAM_WRONG_TOKEN))
-        judge_status(judge, runtime_probe(judge, PROBE_STREAM_WRONG_TOKEN), 403);
-    if (is_served(judge, PROBE_RESUME_WRONG_TOKEN))
-        judge_status(judge, runtime_probe(judge, PROBE_RESUME_WRONG_TOKEN), 403);
+    judge_status(judge, runtime_probe(judge, wrong.invoke), 403);
+    if (is_served(judge, without.stream))
+        judge_status(judge, runtime_probe(judge, wrong.stream), 403);
+    if (is_served(judge, without.resume))
+        judge_status(judge, runtime_probe(judge, wrong.resume), 403);
 }
 
 void check_auth_empty(struct judge *judge) {
-    if (runtime_has_token(judge))
-        judge_either(judge, runtime_probe(judge, PROBE_INVOKE_EMPTY_TOKEN), 401, 403);
+    if (runtime_has_token(judge)) judge_refused(judge, &empty, 401, 403);
 }
 
 void check_auth_basic(struct judge *judge) {
-    if (runtime_has_token(judge))
-        judge_status(judge, runtime_probe(judge, PROBE_INVOKE_BASIC), 401);
+    if (runtime_has_token(judge)) judge_refused(judge, &basic, 401, 401);
 }
 
 static bool is_refusal(const struct reply *reply) {
@@ -78,19 +107,20 @@ void check_auth_right(struct judge *judge) {
                     judge->options->token.len ? "" : " (no token was given)");
 }
 
-static const enum probe refused[] = {
-    PROBE_INVOKE_NO_TOKEN, PROBE_INVOKE_WRONG_TOKEN, PROBE_INVOKE_EMPTY_TOKEN,
-    PROBE_INVOKE_BASIC,    PROBE_STREAM_NO_TOKEN,    PROBE_STREAM_WRONG_TOKEN,
-    PROBE_RESUME_NO_TOKEN, PROBE_RESUME_WRONG_TOKEN,
-};
+static void judge_refusal_body(struct judge *judge, enum probe probe) {
+    const struct reply *reply = runtime_probe(judge, probe);
+    struct json detail = json_find(reply->json, STR("detail"));
+    if (is_refusal(reply) && detail.kind != JSON_STRING) judge_envelope(judge, reply);
+}
 
 /* Of /stream, STRM-10 judges that it is JSON. */
 void check_auth_bodies(struct judge *judge) {
+    static const struct guarded *const refused[] = {&without, &wrong, &empty, &basic};
     if (!runtime_has_token(judge)) return;
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
-        const struct reply *reply = runtime_probe(judge, refused[i]);
-        struct json detail = json_find(reply->json, STR("detail"));
-        if (is_refusal(reply) && detail.kind != JSON_STRING) judge_envelope(judge, reply);
+        judge_refusal_body(judge, refused[i]->invoke);
+        judge_refusal_body(judge, refused[i]->stream);
+        judge_refusal_body(judge, refused[i]->resume);
     }
 }
 
@@ -113,8 +143,7 @@ static void runtime_auth_forget(struct runtime *runtime, enum probe probe) {
 
 /* Starts the target again, so this comes after the checks that do not. */
 void check_auth_open(struct judge *judge) {
-    static const enum probe open[] = {PROBE_INVOKE_NO_TOKEN, PROBE_STREAM_NO_TOKEN,
-                                      PROBE_RESUME_NO_TOKEN};
+    const enum probe open[] = {without.invoke, without.stream, without.resume};
     struct runtime *runtime = runtime_of(judge);
     struct err e;
     if (runtime->target->kind == TARGET_URL) {
@@ -135,7 +164,7 @@ void check_auth_open(struct judge *judge) {
 
 void check_auth_strange(struct judge *judge) {
     if (!runtime_has_token(judge)) return;
-    const struct reply *reply = runtime_probe(judge, PROBE_INVOKE_NO_TOKEN);
+    const struct reply *reply = runtime_probe(judge, without.invoke);
     if (reply->status == 401 && !reply_field(reply, STR("www-authenticate")).len)
         judge_break(judge, &reply->evidence, "expected WWW-Authenticate with status 401");
     static const enum probe strange[] = {PROBE_INVOKE_TOKEN_HEAD, PROBE_INVOKE_TOKEN_TAIL,

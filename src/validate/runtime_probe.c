@@ -52,6 +52,7 @@ struct probe_row {
 
 #define JSON_TYPE "Content-Type: application/json\r\n"
 #define USUAL "{\"input\":" INPUT "}"
+#define NOBODYS "{\"thread_id\":\"" SESSION "\",\"human_input\":\"\"}"
 
 /* clang-format off */
 static const struct probe_row probes[PROBE_COUNT] = {
@@ -70,8 +71,12 @@ static const struct probe_row probes[PROBE_COUNT] = {
     [PROBE_INVOKE_TOKEN_TWICE] = {.method = "POST", .path = "/invoke", .auth = AUTH_TWICE, .body = USUAL},
     [PROBE_STREAM_NO_TOKEN]    = {.method = "POST", .path = "/stream", .auth = AUTH_NONE, .body = USUAL},
     [PROBE_STREAM_WRONG_TOKEN] = {.method = "POST", .path = "/stream", .auth = AUTH_WRONG, .body = USUAL},
-    [PROBE_RESUME_NO_TOKEN]    = {.method = "POST", .path = "/resume", .auth = AUTH_NONE, .body = "{\"thread_id\":\"" SESSION "\",\"human_input\":\"\"}"},
-    [PROBE_RESUME_WRONG_TOKEN] = {.method = "POST", .path = "/resume", .auth = AUTH_WRONG, .body = "{\"thread_id\":\"" SESSION "\",\"human_input\":\"\"}"},
+    [PROBE_STREAM_EMPTY_TOKEN] = {.method = "POST", .path = "/stream", .auth = AUTH_EMPTY, .body = USUAL},
+    [PROBE_STREAM_BASIC]       = {.method = "POST", .path = "/stream", .auth = AUTH_BASIC, .body = USUAL},
+    [PROBE_RESUME_NO_TOKEN]    = {.method = "POST", .path = "/resume", .auth = AUTH_NONE, .body = NOBODYS},
+    [PROBE_RESUME_WRONG_TOKEN] = {.method = "POST", .path = "/resume", .auth = AUTH_WRONG, .body = NOBODYS},
+    [PROBE_RESUME_EMPTY_TOKEN] = {.method = "POST", .path = "/resume", .auth = AUTH_EMPTY, .body = NOBODYS},
+    [PROBE_RESUME_BASIC]       = {.method = "POST", .path = "/resume", .auth = AUTH_BASIC, .body = NOBODYS},
 
     [PROBE_INVOKE]             = {.method = "POST", .path = "/invoke", .body = USUAL},
     [PROBE_INVOKE_AGAIN]       = {.method = "POST", .path = "/invoke", .body = USUAL},

@@ -377,6 +377,11 @@ on("AUTH-02", status(401, "/resume"), become(400))
 on("AUTH-03", lambda a, r: r.status == 403 and "wrong" in header(a, "Authorization") and len(a.headers.get_all("Authorization")) == 1, lambda r: (set_status(401)(r), set_header("WWW-Authenticate", "Bearer")(r)))
 on("AUTH-04", lambda a, r: header(a, "Authorization") in ("Bearer", "Bearer "), served())
 on("AUTH-05", lambda a, r: (header(a, "Authorization") or "").startswith("Basic"), set_status(403))
+for guarded in ("stream", "resume"):
+    at = path("/" + guarded)
+    on(f"AUTH-03 {guarded}", lambda a, r, at=at: at(a, r) and "wrong" in (header(a, "Authorization") or ""), become(404))
+    on(f"AUTH-04 {guarded}", lambda a, r, at=at: at(a, r) and header(a, "Authorization") in ("Bearer", "Bearer "), served() if guarded == "stream" else become(404))
+    on(f"AUTH-05 {guarded}", lambda a, r, at=at: at(a, r) and (header(a, "Authorization") or "").startswith("Basic"), become(404))
 on("AUTH-07", lambda a, r: r.status in (401, 403), lambda r: r.__setattr__("body", {"problem": "no"}))
 on("AUTH-09", lambda a, r: r.status == 401, drop_header("WWW-Authenticate"))
 
