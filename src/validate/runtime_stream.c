@@ -76,8 +76,13 @@ static bool is_done(const struct sse_body_event *event) {
 void check_stream_grammar(struct judge *judge) {
     struct sse_body body;
     if (!runtime_streams(judge) || !read_events(judge, PROBE_STREAM, &body)) return;
+    const struct reply *reply = runtime_probe(judge, PROBE_STREAM);
+    if (body.valid < reply->body.len)
+        judge_break(judge, &reply->evidence,
+                    "expected UTF-8, got the byte 0x%02X at %zu of the body",
+                    (unsigned char)reply->body.at[body.valid], body.valid);
     if (body.odd_line.at)
-        judge_break(judge, &runtime_probe(judge, PROBE_STREAM)->evidence,
+        judge_break(judge, &reply->evidence,
                     "expected only event, data, id, retry and comments, got the line '" STR_FMT
                     "'",
                     STR_ARG(str_head(body.odd_line, 200)));

@@ -1,9 +1,12 @@
 #include "validate/sse_body.h"
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "wire/sse.h"
 
 #include <stdlib.h>
+
+#define MARK STR("\xef\xbb\xbf") /* a byte order mark, which may begin a stream */
 
 struct reading {
     struct sse_body *body;
@@ -41,20 +44,32 @@ static bool is_field(struct str line) {
     return false;
 }
 
-static struct str without_cr(struct str line) {
-    return str_ends(line, STR("\r")) ? str_head(line, line.len - 1) : line;
+/* A line ends in LF, CR LF or CR. */
+static struct str take_line(struct str *rest) {
+    struct str line = str_head(*rest, str_find_byte(*rest, '\n'));
+    line = str_head(line, str_find_byte(line, '\r'));
+    *rest = str_skip(*rest, line.len);
+    *rest = str_skip(*rest, str_starts(*rest, STR("\r\n")) ? 2 : 1);
+    return line;
 }
 
 static struct str find_odd_line(struct str text) {
     while (text.len) {
-        struct str line = without_cr(str_split(text, '\n', &text));
+        struct str line = take_line(&text);
         if (!is_field(line)) return line;
     }
     return (struct str){0};
 }
 
 static bool ends_blank(struct str text) {
-    return text.len == 0 || str_ends(text, STR("\n\n")) || str_ends(text, STR("\r\n\r\n"));
+    return text.len == 0 || str_ends(text, STR("\n\n")) || str_ends(text, STR("\r\n\r\n")) ||
+           str_ends(text, STR("\r\r"));
+}
+
+/* A character that is cut off at the end is not wrong yet. */
+static size_t find_odd_byte(struct str text) {
+    size_t valid = utf8_valid_prefix(text);
+    return valid + utf8_pending(str_skip(text, valid)) == text.len ? text.len : valid;
 }
 
 bool sse_body_read(struct str text, struct sse_body *ret, struct err *e) {
@@ -65,7 +80,8 @@ bool sse_body_read(struct str text, struct sse_body *ret, struct err *e) {
     if (good && reading.full)
         good = err_set(e, ERR_TOO_LARGE, "the stream has more than %d events",
                        SSE_BODY_EVENTS_MAX);
-    ret->odd_line = find_odd_line(text);
+    ret->odd_line = find_odd_line(str_starts(text, MARK) ? str_skip(text, MARK.len) : text);
+    ret->valid = find_odd_byte(text);
     ret->cut = sse_midway(sse) || !ends_blank(text);
     sse_free(sse);
     if (!good) sse_body_done(ret);

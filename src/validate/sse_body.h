@@ -27,6 +27,7 @@ struct sse_body {
     struct sse_body_event *events;
     size_t count;
     struct str odd_line; /* the first line that is no field or comment; at == NULL: none */
+    size_t valid;        /* where the first byte stands that is not UTF-8; else the length */
     bool cut;            /* it ends inside an event, or its last event has no blank line */
 };
 

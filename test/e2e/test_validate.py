@@ -187,6 +187,12 @@ def test_the_small_server_without_a_fault_breaks_nothing():
     assert skipped == {"BOOT-02", "LOAD-01", "LOAD-02", "STRM-11", "RSME-03", "SIDE-01", "BOOT-03", "SIDE-02", "AUTH-08", "ROTA-01"}
 
 
+@pytest.mark.parametrize("way", wrong_runtime.ODD)
+def test_a_server_may_send_a_stream_as_the_standard_allows(way):
+    report, bad = examine(way)
+    assert bad == {}
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_server_with_one_fault_fails_exactly_the_check_of_it(fault):
     report, bad = examine(fault)

@@ -189,7 +189,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
     def __init__(self, port, agent, fault=None):
         super().__init__(("127.0.0.1", port), Handler)
-        self.agent, self.fault = agent, FAULTS[fault] if fault else None
+        self.agent, self.fault = agent, (FAULTS | ODD)[fault] if fault else None
         self.turns, self.dead = 0, False
         self.left = threading.Event()  # no client is being listened for
         self.left.set()
@@ -258,7 +258,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if callable(text):
                 text(self)
                 continue
-            piece = text.encode()
+            piece = text.encode(errors="surrogateescape")  # "\udcff" is the byte 0xFF
             self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
         self.wfile.write(b"0\r\n\r\n")
 
@@ -268,6 +268,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 # --- the faults -----------------------------------------------------------------------------
 
 FAULTS = {}
+ODD = {}  # what a server may do
 
 
 def fault(name):
@@ -457,9 +458,16 @@ def events(change):
     return stream(lambda reply: reply.__setattr__("events", change(reply.events)))
 
 
+ODD["lines end in CR"] = events(lambda all: [text.replace("\n", "\r") for text in all])
+ODD["lines end in CR LF"] = events(lambda all: [text.replace("\n", "\r\n") for text in all])
+ODD["byte order mark"] = events(lambda all: ["\ufeff"] + all)
+ODD["a byte at a time"] = events(lambda all: list("".join(all)))
+
 FAULTS["STRM-01"] = stream(set_header("Content-Type", "text/plain"))
 FAULTS["STRM-01 501"] = stream(become(501))
 FAULTS["STRM-02"] = events(lambda all: all[:1] + ["delta: x\n\n"] + all[1:])
+FAULTS["STRM-02 bytes"] = events(lambda all: all[:1] + [": \udcff\n\n"] + all[1:])
+FAULTS["STRM-02 CR"] = events(lambda all: all[:1] + ["data: {\"delta\":\"\"}\rdelta: x\n\n"] + all[1:])
 FAULTS["STRM-03"] = events(lambda all: all[:-1])
 FAULTS["STRM-03 twice"] = events(lambda all: all + [END])
 FAULTS["STRM-03 follows"] = events(lambda all: all + [event({"delta": "ping"})])

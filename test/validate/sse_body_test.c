@@ -14,6 +14,21 @@ static const struct {
     {"the end", "data: [DONE]\n\n", 1, NULL, false},
     {"all fields", ": hi\nevent: step\nid: 1\nretry: 5\ndata: {}\n\n", 1, NULL, false},
     {"CR LF", "data: a\r\n\r\ndata: b\r\n\r\n", 2, NULL, false},
+    {"CR", "data: a\r\rdata: b\r\r", 2, NULL, false},
+    {"CR, cut", "data: a\r\rdata: b\r", 1, NULL, true},
+    {"an odd line after CR", "data: a\rdelta: b\r\r", 1, "delta: b", false},
+    {"an odd line after CR LF", "data: a\r\ndelta: b\r\n\r\n", 1, "delta: b", false},
+    {"a byte order mark",
+     "\xef\xbb\xbf"
+     "data: a\n\n",
+     1, NULL, false},
+    {"a byte order mark in the middle",
+     "data: a\n\n\xef\xbb\xbf"
+     "data: b\n\n",
+     1,
+     "\xef\xbb\xbf"
+     "data: b",
+     false},
     {"an odd line", "data: a\ndelta: b\n\n", 1, "delta: b", false},
     {"an odd line without a colon", "hello\n\n", 0, "hello", false},
     {"a field without a colon", "data\n\n", 1, NULL, false},
@@ -83,9 +98,27 @@ static void more_events_than_the_limit_are_refused(void **state) {
     buf_done(&text);
 }
 
+static void bytes_that_are_no_utf8_are_found(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t valid;
+    } texts[] = {{"data: \xc3\xa9\n\n", 10},    {"data: \xff\n\n", 6},
+                 {"data: a\n\n\xc3(", 9},       {"data: \xe2\x82\n\n", 6},
+                 {"data: \xed\xa0\x80\n\n", 6}, {"data: a\n\ndata: \xf0\x9f", 17}};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct sse_body body;
+        struct err e;
+        assert_true(sse_body_read(str_from(texts[i].text), &body, &e));
+        assert_int_equal(body.valid, texts[i].valid);
+        sse_body_done(&body);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_body_is_read_as_it_is),
+        cmocka_unit_test(bytes_that_are_no_utf8_are_found),
         cmocka_unit_test(a_stream_that_breaks_off_is_cut),
         cmocka_unit_test(data_is_json_where_it_is),
         cmocka_unit_test(more_events_than_the_limit_are_refused),
