@@ -278,6 +278,21 @@ struct str reply_field(const struct reply *reply, struct str name) {
     return (struct str){0};
 }
 
+size_t reply_field_count(const struct reply *reply, struct str name) {
+    struct str rest = buf_str(&reply->head);
+    size_t count = 0;
+    while (rest.len) {
+        struct str value, line = str_split(rest, '\n', &rest);
+        count += str_equal_nocase(str_split(line, ':', &value), name);
+    }
+    return count;
+}
+
+bool reply_is_type(const struct reply *reply, struct str type) {
+    struct str rest, field = reply_field(reply, STR("content-type"));
+    return str_equal_nocase(str_trim(str_split(field, ';', &rest)), type);
+}
+
 bool reply_is_unreachable(const struct reply *reply) {
     return !reply->connected && !reply->status && reply->raw.len == 0;
 }

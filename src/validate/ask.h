@@ -78,6 +78,11 @@ void reply_done(struct reply *reply);
 /* The value of the first field of that name, trimmed; at == NULL: there is none. */
 struct str reply_field(const struct reply *reply, struct str name);
 
+size_t reply_field_count(const struct reply *reply, struct str name);
+
+/* Whether its Content-Type is this one, whatever its case and parameters. */
+bool reply_is_type(const struct reply *reply, struct str type);
+
 /* Whether it was refused, or there is no such host: no server is there. */
 bool reply_is_unreachable(const struct reply *reply);
 

@@ -66,6 +66,11 @@ bool judge_field(struct judge *judge, const struct reply *reply, struct str name
                  struct str value) {
     struct str got = reply_field(reply, name);
     if (!reply->status) return judge_answered(judge, reply);
+    if (reply_field_count(reply, name) > 1)
+        return judge_break(judge, &reply->evidence,
+                           "expected the header " STR_FMT " once with status %u, got it %zu "
+                           "times",
+                           STR_ARG(name), reply->status, reply_field_count(reply, name));
     if (got.at && str_equal(got, value)) return true;
     if (!got.at)
         return judge_break(judge, &reply->evidence,

@@ -12,9 +12,7 @@
 /* --- the response ------------------------------------------------------------------------------- */
 
 static bool is_event_stream(const struct reply *reply) {
-    struct str type = reply_field(reply, STR("content-type"));
-    return reply->status == 200 && type.at &&
-           str_find_nocase(type, STR("text/event-stream")) == 0;
+    return reply->status == 200 && reply_is_type(reply, STR("text/event-stream"));
 }
 
 void check_stream_type(struct judge *judge) {
@@ -234,7 +232,7 @@ void check_stream_failed(struct judge *judge) {
 
 static void judge_json_refusal(struct judge *judge, const struct reply *reply) {
     struct str type = reply_field(reply, STR("content-type"));
-    bool json = type.at && str_find_nocase(type, STR("application/json")) == 0;
+    bool json = reply_is_type(reply, STR("application/json"));
     if (!judge_answered(judge, reply) || (reply->status >= 400 && json && reply->json.kind))
         return;
     if (reply->status >= 400)

@@ -464,6 +464,7 @@ ODD["byte order mark"] = events(lambda all: ["\ufeff"] + all)
 ODD["a byte at a time"] = events(lambda all: list("".join(all)))
 
 FAULTS["STRM-01"] = stream(set_header("Content-Type", "text/plain"))
+FAULTS["STRM-01 longer"] = stream(set_header("Content-Type", "text/event-streams"))
 FAULTS["STRM-01 501"] = stream(become(501))
 FAULTS["STRM-02"] = events(lambda all: all[:1] + ["delta: x\n\n"] + all[1:])
 FAULTS["STRM-02 bytes"] = events(lambda all: all[:1] + [": \udcff\n\n"] + all[1:])
@@ -480,6 +481,8 @@ FAULTS["STRM-06"] = events(lambda all: all[:1] + [event({"text": "x"}, "step")] 
 FAULTS["STRM-06 unknown"] = events(lambda all: all[:1] + [event({}, "thought")] + all[1:])
 FAULTS["STRM-07"] = stream(drop_header("Cache-Control"))
 FAULTS["STRM-08"] = stream(drop_header("X-Accel-Buffering"))
+FAULTS["STRM-07 twice"] = stream(set_header("Cache-Control", "no-cache\r\nCache-Control: max-age=60"))
+FAULTS["STRM-08 twice"] = stream(set_header("X-Accel-Buffering", "no\r\nX-Accel-Buffering: yes"))
 FAULTS["STRM-08 connection"] = stream(drop_header("Connection"))
 FAULTS["STRM-09"] = stream(lambda r: r.__setattr__("events", r.events[:-1]), "boom")
 FAULTS["STRM-13"] = events(lambda all: [text.replace('"output": "ping"', '"output": "pong"') for text in all])
@@ -523,9 +526,11 @@ def _(server, ask, reply):
 
 # Headers
 on("VERS-01", good("/health"), set_header(VERSION, "2"))
+on("VERS-01 twice", good("/invoke"), set_header(VERSION, f"1\r\n{VERSION}: 2"))
 on("VERS-02", lambda a, r: r.status == 401, drop_header(VERSION))
 on("VERS-03", lambda a, r: r.status == 400 and header(a, VERSION) == "2" and a.path == "/invoke", served())
 on("HDRS-01", path("/health"), set_header("Content-Type", "text/html"))
+on("HDRS-01 longer", path("/health"), set_header("Content-Type", "application/json5"))
 on("HDRS-02", turn(lambda a: header(a, "X-Trace-Id")), become(400))
 on("HDRS-02 chunked", turn(lambda a: header(a, "Transfer-Encoding")), become(411))
 on("HDRS-02 expect", turn(lambda a: header(a, "Expect")), become(417))
