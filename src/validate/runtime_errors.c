@@ -32,13 +32,20 @@ void check_error_media(struct judge *judge) {
     judge_refusal(judge, PROBE_TEXT_PLAIN, 400, 422);
 }
 
+/* That /stream is missing is said by STRM-01, and by STRM-10 that its refusal is no JSON. */
+static bool is_json_there(enum probe probe, const struct reply *reply) {
+    return !probe_is_stream(probe) ||
+           (reply->json.kind && reply->status != 404 && reply->status != 501);
+}
+
 void check_error_envelope(struct judge *judge) {
     static const enum probe wrong[] = {PROBE_BAD_JSON, PROBE_NO_INPUT, PROBE_WRONG_TYPE,
-                                       PROBE_TEXT_PLAIN};
+                                       PROBE_TEXT_PLAIN, PROBE_STREAM_BAD_JSON};
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         const struct reply *reply = runtime_probe(judge, wrong[i]);
         if (!runtime_lets_in(judge)) return;
-        if (reply->status >= 400) judge_envelope(judge, reply);
+        if (reply->status >= 400 && is_json_there(wrong[i], reply))
+            judge_envelope(judge, reply);
     }
 }
 

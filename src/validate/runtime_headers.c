@@ -57,6 +57,8 @@ void check_version_bad(struct judge *judge) {
 void check_version_choice(struct judge *judge) {
     if (!runtime_invokes(judge)) return;
     judge_status(judge, runtime_probe(judge, PROBE_INVOKE_VERSION_2), 400);
+    if (runtime_probe(judge, PROBE_STREAM)->status == 200)
+        judge_status(judge, runtime_probe(judge, PROBE_STREAM_VERSION_2), 400);
     judge_status(judge, runtime_probe(judge, PROBE_INVOKE_VERSION_1), 200);
 }
 

@@ -112,6 +112,7 @@ static const struct probe_row probes[PROBE_COUNT] = {
     [PROBE_STREAM]             = {.method = "POST", .path = "/stream", .body = USUAL},
     [PROBE_STREAM_BAD_JSON]    = {.method = "POST", .path = "/stream", .body = "{\"input\":"},
     [PROBE_STREAM_ERROR]       = {.method = "POST", .path = "/stream", .body = "{\"input\":$error}"},
+    [PROBE_STREAM_VERSION_2]   = {.method = "POST", .path = "/stream", .body = USUAL, .fields = JSON_TYPE "X-Runtime-Contract-Version: 2\r\n"},
     [PROBE_STREAM_LEFT]        = {.method = "POST", .path = "/stream", .body = USUAL, .until = ASK_TO_FIRST_BYTE},
 
     [PROBE_RESUME_EMPTY]       = {.method = "POST", .path = "/resume", .body = "{\"thread_id\":\"\",\"human_input\":\"\"}"},

@@ -218,7 +218,9 @@ void check_stream_failed(struct judge *judge) {
             judge_skip(judge, "the run failed before its stream began, with status %u",
                        reply->status);
         else
-            judge_status(judge, reply, 200);
+            judge_break(judge, &reply->evidence,
+                        "expected an event stream, or a status of 400 or more, got status %u",
+                        reply->status);
         return;
     }
     if (!judge_answered(judge, reply) || !read_events(judge, PROBE_STREAM_ERROR, &body)) return;
