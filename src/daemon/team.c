@@ -290,6 +290,10 @@ static void team_make_room(struct team *team, size_t agent_count) {
     team->own = mem_zero(agent_count, sizeof(struct team_own));
 }
 
+/* Who plays a script that lists no agents. */
+static const struct script_agent script_only_agent = {.slug = STR_INIT("manager"),
+                                                      .all_tools = true};
+
 /* The script's own agents. If there is a default model, it answers in place of the script. */
 static bool make_script_agents(struct team *team, const struct config *config) {
     const struct script *script = team->script;
@@ -299,9 +303,11 @@ static bool make_script_agents(struct team *team, const struct config *config) {
         provider = scripted_provider_new(STR("scripted"), script);
         team->providers[team->provider_count++] = provider;
     }
-    team_make_room(team, script->agent_count);
-    for (size_t i = 0; i < script->agent_count; i++) {
-        const struct script_agent *from = &script->agents[i];
+    size_t count = script->agent_count ? script->agent_count : 1;
+    team_make_room(team, count);
+    for (size_t i = 0; i < count; i++) {
+        const struct script_agent *from =
+            script->agent_count ? &script->agents[i] : &script_only_agent;
         struct agent *agent = &team->agents[team->agent_count++];
         *agent = (struct agent){.slug = from->slug,
                                 .description = from->description,

@@ -182,6 +182,18 @@ def test_a_mistake_in_a_script_is_refused_with_its_place_and_the_fix(
     assert hint is None or hint in answer.stderr
 
 
+@pytest.mark.parametrize("agents", ["", "agents: []\n"])
+def test_a_script_that_lists_no_agents_is_played_by_the_manager(cli, tmp_path, start_weir, agents):
+    """docs/script.md: agents are not required"""
+    text = f"script: 1\n{agents}scenes: [{{reply: '{{agent}} heard it'}}]\n"
+    write(tmp_path, text, "play.yaml")
+    answer = cli("run", "hello", "--script", "play.yaml")
+    assert (answer.returncode, answer.stdout) == (OK, "manager heard it\n"), answer.stderr
+    weir = start_weir(script=tmp_path / "play.yaml")
+    with weir.http() as http:
+        assert http.post("/invoke", json={"input": "hello"}).json()["output"] == "manager heard it"
+
+
 def test_a_settings_file_or_a_script_that_is_not_there_is_named(cli):
     """what, why, fix"""
     for args in (["serve", "-c", "gone.yaml"], ["run", "x", "--script", "gone.yaml"]):
