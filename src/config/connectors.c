@@ -14,12 +14,12 @@ static bool read_models(const struct reading *reading, const struct yaml *node, 
     struct str *models =
         arena_alloc(reading->config->arena, (node->count + 1) * sizeof(struct str));
     if (!models) return config_too_large(node, e);
+    ret->models = models; /* before any is counted */
     for (const struct yaml *item = node->first; item; item = item->next) {
         if (item->kind != YAML_SCALAR || item->text.len == 0)
             return yaml_err(e, item, "a model is a name");
         models[ret->model_count++] = item->text;
     }
-    ret->models = models;
     return true;
 }
 

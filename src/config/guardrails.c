@@ -132,6 +132,7 @@ bool config_read_agent_guardrails(const struct reading *reading, const struct ya
     struct str *names =
         arena_alloc(reading->config->arena, (node->count + 1) * sizeof(struct str));
     if (!names) return config_too_large(node, e);
+    agent->guardrails = names; /* before any is counted */
     for (const struct yaml *item = node->first; item; item = item->next) {
         if (item->kind != YAML_SCALAR || !item->text.len)
             return yaml_err(e, item,
@@ -139,7 +140,6 @@ bool config_read_agent_guardrails(const struct reading *reading, const struct ya
                             "section 'guardrails'");
         names[agent->guardrail_count++] = item->text;
     }
-    agent->guardrails = names;
     agent->guardrails_at = node;
     return true;
 }

@@ -148,6 +148,7 @@ static bool read_policies(struct config *config, struct mcp_entry *entry, struct
     struct config_agent_tool *rows =
         arena_alloc(config->arena, (map->count + 1) * sizeof(*rows));
     if (!rows) return config_too_large(map, e);
+    entry->mcp.policies = rows; /* before any is counted */
     for (const struct yaml *item = map->first; item; item = item->next) {
         unsigned policy;
         if (!config_tool_name(item, e) || !config_choice(item, config_policies, &policy, e))
@@ -155,7 +156,6 @@ static bool read_policies(struct config *config, struct mcp_entry *entry, struct
         rows[entry->mcp.policy_count++] = (struct config_agent_tool){
             .name = item->key, .policy = (enum config_policy)policy, .said = true, .at = item};
     }
-    entry->mcp.policies = rows;
     return true;
 }
 

@@ -38,13 +38,13 @@ bool config_read_command(const struct reading *reading, const struct yaml *node,
         return yaml_err(e, node, "a command has 1 to %d words", WORDS_MAX);
     struct str *words = arena_alloc(config->arena, node->count * sizeof(*words));
     if (!words) return config_too_large(node, e);
+    ret->command = words; /* before any is counted */
     for (const struct yaml *item = node->first; item; item = item->next) {
         bool word = item->kind == YAML_SCALAR && item->text.len < WORD_MAX_BYTES &&
                     str_find_byte(item->text, '\0') == item->text.len;
         if (!word) return yaml_err(e, item, "a word of a command is a text");
         if (!keep_word(config, item, &words[ret->command_count++], e)) return false;
     }
-    ret->command = words;
     return true;
 }
 

@@ -603,6 +603,38 @@ static void every_mistake_of_one_agent_is_found_and_none_that_is_not_there(void 
     config_free(config);
 }
 
+/* What stands before the mistake is counted, and those who come after read it. */
+static void a_list_that_ends_with_a_mistake_has_what_it_counts(void **state) {
+    const struct folder *folder = *state;
+    struct config *config;
+    struct err e;
+    write_file(folder->file, "agents:\n"
+                             "  - {slug: a, tools: {calculator: ask, look: alow}}\n"
+                             "  - {slug: b, tools: [calculator, calculator]}\n"
+                             "  - {slug: c, guardrails: [no-cards, []]}\n"
+                             "  - {slug: d, kind: process, command: [python3, []]}\n");
+    static const char *const places[] = {
+        ":2:46: 'alow' is not one of", ":3:35: tool 'calculator' stands here twice",
+        ":4:38: a guardrail is named here", ":5:49: a word of a command is a text"};
+    assert_true(try_load(folder->file, NOTHING, NOTHING, true, &config, &e));
+    assert_int_equal(config->problem_count, ARRAY_LEN(places));
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        struct str problem = str_skip(config->problems[i], strlen(folder->file));
+        if (!str_starts(problem, str_from(places[i])))
+            fail_msg("'" STR_FMT "' is not '%s'", STR_ARG(problem), places[i]);
+    }
+    assert_int_equal(config->agent_count, 4);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(config->agents[i].tool_count, 1);
+        assert_str(config->agents[i].tools[0].name, "calculator");
+    }
+    assert_int_equal(config->agents[2].guardrail_count, 1);
+    assert_str(config->agents[2].guardrails[0], "no-cards");
+    assert_int_equal(config->agents[3].command_count, 1);
+    assert_str(config->agents[3].command[0], "python3");
+    config_free(config);
+}
+
 /* --- money and tools ---------------------------------------------------------------------- */
 
 static void prices_and_budgets_are_whole_numbers_of_small_units(void **state) {
@@ -1281,6 +1313,7 @@ int main(void) {
         cmocka_unit_test(a_mistake_in_an_agent_is_named_at_its_place),
         cmocka_unit_test(every_mistake_of_every_list_is_found_at_once),
         cmocka_unit_test(every_mistake_of_one_agent_is_found_and_none_that_is_not_there),
+        cmocka_unit_test(a_list_that_ends_with_a_mistake_has_what_it_counts),
         cmocka_unit_test(prices_and_budgets_are_whole_numbers_of_small_units),
         cmocka_unit_test(a_mistake_in_prices_or_budgets_is_named_at_its_place),
         cmocka_unit_test(dollars_are_read_to_the_last_nano),

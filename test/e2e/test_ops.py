@@ -492,6 +492,20 @@ def test_config_check_names_every_mistake_with_its_place(tmp_path):
     assert run("config").returncode == run("config", "chek").returncode == 2
 
 
+@pytest.mark.parametrize("agent, place", [
+    ("tools: {calculator: ask, look: alow}", "1:57: 'alow' is not one of"),
+    ("tools: [calculator, []]", "1:46: expected a name"),
+    ("guardrails: [no-cards, []]", "1:49: a guardrail is named here"),
+    ("kind: process, command: [python3, []]", "1:60: a word of a command is a text"),
+])
+def test_config_check_survives_a_mistake_late_in_a_list(tmp_path, agent, place):
+    file = tmp_path / "weir.yaml"
+    file.write_text(f"agents: [{{slug: manager, {agent}}}]\n")
+    checked = run("config", "check", file)
+    assert checked.returncode == 2 and checked.stdout == ""
+    assert f"{file}:{place}" in checked.stderr
+
+
 def test_config_print_shows_what_counts_and_where_from_and_no_secret(tmp_path):
     file = tmp_path / "weir.yaml"
     file.write_text("limits: {idle: 1m}\n")
