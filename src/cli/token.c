@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 static const char usage[] =
-    "weir token new [--user USER] [--workspace WORKSPACE] [--demo]\n"
+    "weir token new [--user USER] [--workspace WORKSPACE] [--demo] [--json]\n"
     "weir token check TOKEN [--demo] [--json]\n\n"
     "Make a caller's token, or say whose one is. The key is CRAWBL_MCP_SIGNING_KEY or\n"
     "tokens.key_file; without either, or with --demo, the demo's own in the data folder.\n";
@@ -49,13 +49,31 @@ static bool load_keys(const struct config *config, bool demo, bool make,
     return true;
 }
 
-static int mint(const struct token_keys *keys, const struct token_arguments *arguments) {
-    struct buf token;
+/* `text` stands in it unless it is empty. */
+static void put_claims(const struct token *token, struct str text, struct buf *out) {
+    struct json_writer writer = json_writer(out);
+    json_open_object(&writer);
+    if (text.len) json_member_str(&writer, "token", text);
+    json_member_str(&writer, "user", token->user);
+    json_member_str(&writer, "workspace", token->workspace);
+    if (token->dated) json_member_i64(&writer, "unix_s", token->unix_s);
+    json_close(&writer);
+}
+
+static int mint(const struct token_keys *keys, const struct token_arguments *arguments,
+                bool json) {
+    const struct token claims = {.user = str_from(arguments->user),
+                                 .workspace = str_from(arguments->workspace),
+                                 .dated = true,
+                                 .unix_s = clock_unix_ms() / 1000};
+    struct buf token, out;
     struct err e;
     buf_init(&token, 4 * KIB);
-    bool minted = token_mint(keys, str_from(arguments->user), str_from(arguments->workspace),
-                             clock_unix_ms() / 1000, &token, &e);
-    if (minted) printf(STR_FMT "\n", STR_ARG(buf_str(&token)));
+    buf_init(&out, 16 * KIB);
+    bool minted = token_mint(keys, claims.user, claims.workspace, claims.unix_s, &token, &e);
+    if (minted && json) put_claims(&claims, buf_str(&token), &out);
+    if (minted) printf(STR_FMT "\n", STR_ARG(json ? buf_str(&out) : buf_str(&token)));
+    buf_done(&out);
     buf_done(&token);
     return minted ? EXIT_DONE : cli_fail(EXIT_USAGE, &e);
 }
@@ -64,12 +82,7 @@ static void print_claims(const struct token *token, bool json) {
     struct buf out;
     buf_init(&out, 16 * KIB);
     if (json) {
-        struct json_writer writer = json_writer(&out);
-        json_open_object(&writer);
-        json_member_str(&writer, "user", token->user);
-        json_member_str(&writer, "workspace", token->workspace);
-        if (token->dated) json_member_i64(&writer, "unix_s", token->unix_s);
-        json_close(&writer);
+        put_claims(token, STR_EMPTY, &out);
     } else {
         buf_printf(&out, "valid: user " STR_FMT ", workspace " STR_FMT "%s",
                    STR_ARG(token->user), STR_ARG(token->workspace),
@@ -127,7 +140,8 @@ static int token_act(const struct asked *asked, void *ctx) {
     struct err e;
     if (!load_keys(config, arguments->demo, is_new, &keys, &e))
         return cli_fail(EXIT_FAILED, &e);
-    int code = is_new ? mint(keys, arguments) : cli_token_check(keys, operands[1], asked->json);
+    int code = is_new ? mint(keys, arguments, asked->json)
+                      : cli_token_check(keys, operands[1], asked->json);
     token_keys_free(keys);
     return code;
 }

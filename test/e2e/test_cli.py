@@ -343,6 +343,14 @@ def test_a_new_token_is_the_one_that_an_orchestrator_would_make(cli):
     }
 
 
+def test_a_new_token_is_also_json(cli):
+    answer = cli("token", "new", "--user", "u1", "--workspace", "w 1", "--json", env=KEY)
+    assert answer.returncode == OK and answer.stdout.count("\n") == 1
+    made = json.loads(answer.stdout)
+    assert made.pop("token") == harness.token("u1", "w 1", at=made["unix_s"])
+    assert made == {"user": "u1", "workspace": "w 1", "unix_s": pytest.approx(time.time(), abs=60)}
+
+
 def test_a_new_token_opens_the_daemon_that_has_the_same_key(cli, start_weir):
     import crawbl
 
