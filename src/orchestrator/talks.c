@@ -270,16 +270,24 @@ static void no_agent(void *ctx) {
     talk_over(ctx, NULL, &internal);
 }
 
+/* What the agents are asked. A message of mentions alone is asked as it stands, because a
+ * runtime takes no empty message. */
+static void append_asked(const struct talk_request *request, struct buf *out) {
+    if (request->mention_count)
+        talk_without_mentions(request->text, request->mentions, request->mention_count, out);
+    if (!str_trim(buf_str(out)).len) {
+        buf_clear(out);
+        buf_append(out, str_trim(request->text));
+    }
+}
+
 struct talk *talk_start(struct talks *talks, const struct talk_request *request,
                         const struct talk_sink *sink, void *ctx) {
     struct talk *talk = MEM_NEW(struct talk);
     struct uuid id = uuid_new();
     struct buf asked;
     buf_init(&asked, TEXT_MAX_BYTES);
-    if (request->mention_count)
-        talk_without_mentions(request->text, request->mentions, request->mention_count, &asked);
-    else
-        buf_append(&asked, str_trim(request->text));
+    append_asked(request, &asked);
     *talk = (struct talk){.talks = talks,
                           .refs = 1,
                           .workspace = workspace_ref(request->workspace),

@@ -213,6 +213,18 @@ def test_mentioned_agents_answer_in_parallel_without_their_names(orchestrate, ru
     assert len({a.request.session_id for a in runtime.asked}) == 1
 
 
+@pytest.mark.parametrize("text", ["@Eve", " @Eve \n"])
+def test_a_message_of_a_mention_alone_is_asked_as_it_stands(orchestrate, runtime, text):
+    """Runtimes refuse an empty message."""
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    eve = weir.agents()["eve"]["id"]
+    mention = {"agent_id": eve, "agent_name": "Eve", "offset": text.index("@"), "length": 4}
+    setattr(runtime, "@Eve", runtime.hello)
+    answer = weir.say(text, mentions=[mention])
+    assert [(a.request.agent_id, a.request.message) for a in runtime.asked] == [("eve", "@Eve")]
+    assert answer["status"] != "failed"
+
+
 def test_an_agents_conversation_is_its(orchestrate, runtime):
     weir = orchestrate(driver="address", runtime_address=runtime.address)
     eve = next(c for c in weir.conversations() if c["title"] == "Eve")
