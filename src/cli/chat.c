@@ -164,6 +164,17 @@ static bool leaves_at_prompt(const struct chat *chat, bool again) {
     return false;
 }
 
+/* A program that wrote the line must not take silence for an answer. */
+static void report_long_line(struct chat *chat) {
+    struct err e;
+    err_set(&e, ERR_TOO_LARGE,
+            "a line of the input is longer than %d MiB; it was not said, and nothing after it "
+            "was read",
+            (int)(CHAT_LINE_MAX_BYTES / MIB));
+    chat_report(chat, &e);
+    chat->code = EXIT_FAILED;
+}
+
 /* Talk until there is nothing more to say. Returns the exit code. */
 static int chat_talk(struct chat *chat) {
     bool interrupted = false;
@@ -188,6 +199,7 @@ static int chat_talk(struct chat *chat) {
         chat_input_remember(&chat->input, line);
         take_line(chat, line);
     }
+    if (chat->input.too_long) report_long_line(chat);
     part(chat);
     return chat->code;
 }

@@ -45,12 +45,15 @@ enum chat_line {
     CHAT_INTERRUPTED, /* Ctrl-C */
 };
 
+#define CHAT_LINE_MAX_BYTES (4 * MIB)
+
 struct chat_input {
     struct lines lines;
     struct buf line; /* the last one */
     bool terminal;   /* a person types, and gets prompts */
     bool edits;      /* and the line is edited here, not by the terminal */
     bool ended;
+    bool too_long; /* by a line that is longer than one may be: nothing after it is read */
     struct line_history history;
     struct line_edit edit;
     struct buf ahead; /* edited: what came after the line's end */

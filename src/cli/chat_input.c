@@ -10,7 +10,6 @@
 #include <termios.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES (4 * MIB)
 #define READ_BYTES (16 * KIB)
 
 static volatile sig_atomic_t interrupts;
@@ -40,11 +39,11 @@ void chat_input_init(struct chat_input *input, bool from_program) {
     struct sigaction action = {.sa_handler = on_interrupt}; /* read() is cut short by it */
     *input = (struct chat_input){.terminal = isatty(STDIN_FILENO)};
     input->edits = input->terminal && !from_program && terminal_can_edit();
-    lines_init(&input->lines, LINE_MAX_BYTES);
-    buf_init(&input->line, LINE_MAX_BYTES);
-    buf_init(&input->ahead, LINE_MAX_BYTES);
+    lines_init(&input->lines, CHAT_LINE_MAX_BYTES);
+    buf_init(&input->line, CHAT_LINE_MAX_BYTES);
+    buf_init(&input->ahead, CHAT_LINE_MAX_BYTES);
     open_history(input);
-    line_edit_init(&input->edit, &input->history, LINE_MAX_BYTES);
+    line_edit_init(&input->edit, &input->history, CHAT_LINE_MAX_BYTES);
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     signal(SIGPIPE, SIG_IGN); /* a reader that left is an error of what is printed */
@@ -105,7 +104,7 @@ static bool take_rest(struct chat_input *input) {
 static void show_edited(struct chat_input *input, const char *prompt,
                         struct line_screen *screen) {
     struct buf out;
-    buf_init(&out, 16 * LINE_MAX_BYTES);
+    buf_init(&out, 16 * CHAT_LINE_MAX_BYTES);
     terminal_size(&screen->columns, &screen->rows);
     line_draw(&input->edit, str_from(prompt), screen, &out);
     terminal_write(buf_str(&out));
@@ -186,7 +185,7 @@ static enum chat_line plain_line(struct chat_input *input, const char *prompt) {
     while (true) {
         enum lines_found found = lines_next(&input->lines, &line);
         if (found == LINES_ONE && buf_append(&input->line, line)) break;
-        if (found == LINES_TOO_LONG) input->ended = true;
+        if (found == LINES_TOO_LONG) input->ended = input->too_long = true;
         if (input->ended) {
             if (!take_rest(input)) return CHAT_OVER;
             break;

@@ -132,6 +132,20 @@ def test_a_program_reads_events_and_writes_lines(weir):
     assert done.returncode == 1 and done.stderr == ""
 
 
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_line_that_is_too_long_is_no_silence(weir, as_json):
+    """1,000 times larger: what came before it was said, and what became of it is said"""
+    said = "hello\n" + "x" * (5 << 20) + "\nfollowing\n"
+    answer = ask(weir, "chat", *(["--json"] if as_json else []), said=said)
+    assert answer.returncode == 1 and "following" not in answer.stdout
+    if as_json:
+        last = json.loads(answer.stdout.splitlines()[-1])
+        assert (last["type"], answer.stderr) == ("error", "") and "longer than 4 MiB" in last["message"]
+    else:
+        assert answer.stdout == "manager heard: hello\n"
+        assert "weir: error: a line of the input is longer than 4 MiB" in answer.stderr
+
+
 def test_mistakes_are_said_before_anything_is_begun(weir):
     done = ask(weir, "chat", "evee", said="x\n")
     assert done.returncode == 1 and "there are: manager, eve" in done.stderr
