@@ -8,6 +8,9 @@
 /* cmocka wants these four first. */
 #include <cmocka.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 static const char constants[3][9000] = {{'a', 'b'}, {[8999] = 'c'}, {'d'}};
 
@@ -30,9 +33,50 @@ static void what_was_let_go_is_the_same_when_it_is_used(void **state) {
     assert_int_equal(changed, 4);
 }
 
+/* As a tool does that changes code, or a loader that relocates it. */
+static void what_was_written_to_stays(void **state) {
+    (void)state;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    volatile char *byte = (char *)constants[1] + 4000;
+    char *begin = (char *)((uintptr_t)byte & ~(uintptr_t)(page - 1));
+    assert_int_equal(mprotect(begin, page, PROT_READ | PROT_WRITE), 0);
+    *byte = 'x';
+    assert_int_equal(mprotect(begin, page, PROT_READ), 0);
+    for (int i = 0; i < 3; i++) {
+        program_let_go();
+        assert_int_equal(*byte, 'x');
+        assert_int_equal(constants[1][8999], 'c');
+    }
+}
+
+static void what_is_locked_stays(void **state) {
+    (void)state;
+    if (mlock(constants, sizeof(constants)) != 0) skip();
+    program_let_go();
+    assert_int_equal(constants[1][8999], 'c');
+    assert_int_equal(munlock(constants, sizeof(constants)), 0);
+}
+
+static long faults(void) {
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_minflt;
+}
+
+static void what_was_let_go_is_mapped_again(void **state) {
+    (void)state;
+    long used = faults();
+    assert_int_equal(faults(), used);
+    program_let_go();
+    assert_true(faults() > used + 2); /* the code here, in the C library, and its constants */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_let_go_is_mapped_again),
         cmocka_unit_test(what_was_let_go_is_the_same_when_it_is_used),
+        cmocka_unit_test(what_was_written_to_stays),
+        cmocka_unit_test(what_is_locked_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
