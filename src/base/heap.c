@@ -103,18 +103,29 @@ static size_t heap_free_bytes(void) {
 #endif
 }
 
+/* Not code, which comes and goes without the heap. */
 static uint64_t resident_bytes(void) {
     uint64_t bytes;
-    return machine_resident_bytes(&bytes) ? bytes : 0;
+    return machine_private_bytes(&bytes) ? bytes : 0;
 }
 
 /* The minimum since memory was last returned. */
 static _Atomic uint64_t least_resident;
 static _Atomic size_t least_free;
 
+static size_t large_bytes(const struct heap_cache *caches, size_t count) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (const struct heap_block *block = caches[i].large; block; block = block->next)
+            bytes += LARGE_BYTES;
+    }
+    return bytes;
+}
+
 void heap_give_back(struct heap_cache *caches, size_t count) {
     empty_small(caches, count);
-    least_free = heap_free_bytes(); /* memory freed from now on counts for the next time */
+    /* Memory freed from now on counts for the next time, but for the large blocks. */
+    least_free = heap_free_bytes() + large_bytes(caches, count);
 #ifdef __GLIBC__
     malloc_trim(0);
 #endif

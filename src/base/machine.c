@@ -54,11 +54,19 @@ bool machine_memory_available(uint64_t *ret) {
     return true;
 }
 
-bool machine_resident_bytes(uint64_t *ret) {
-    uint64_t resident_kb;
-    if (!machine_read_number("/proc/self/status", "VmRSS:", &resident_kb)) return false;
-    *ret = resident_kb * KIB;
+static bool read_status_kb(const char *key, uint64_t *ret) {
+    uint64_t kb;
+    if (!machine_read_number("/proc/self/status", key, &kb)) return false;
+    *ret = kb * KIB;
     return true;
+}
+
+bool machine_resident_bytes(uint64_t *ret) {
+    return read_status_kb("VmRSS:", ret);
+}
+
+bool machine_private_bytes(uint64_t *ret) {
+    return read_status_kb("RssAnon:", ret);
 }
 
 bool machine_is_traced(void) {

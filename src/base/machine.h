@@ -15,6 +15,9 @@ uint64_t machine_memory_bytes(void);
 /* Bytes of this process that are in memory now. False: not known. */
 bool machine_resident_bytes(uint64_t *ret);
 
+/* The part of them that is in no file: heap, stacks, changed data. False: as above. */
+bool machine_private_bytes(uint64_t *ret);
+
 /* Bytes the machine has available now, at most the limit of the control group. False: not
  * known. */
 bool machine_memory_available(uint64_t *ret);
