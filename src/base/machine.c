@@ -3,9 +3,11 @@
 #include "base/attr.h"
 #include "base/str.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 /* Control groups version 2, at the mount point that a container sees as its own; then version
  * 1. */
@@ -67,6 +69,14 @@ bool machine_resident_bytes(uint64_t *ret) {
 
 bool machine_private_bytes(uint64_t *ret) {
     return read_status_kb("RssAnon:", ret);
+}
+
+uint64_t machine_used_us(void) {
+    struct timespec used;
+    int failed = clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    assert(!failed);
+    (void)failed;
+    return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
 }
 
 bool machine_is_traced(void) {

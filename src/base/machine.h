@@ -1,4 +1,4 @@
-/* machine: how much memory this process may use, and whether a debugger is attached.
+/* machine: how much memory this process may use, what it has used, and whether a debugger is attached.
  *
  * Threads  any.
  */
@@ -21,6 +21,9 @@ bool machine_private_bytes(uint64_t *ret);
 /* Bytes the machine has available now, at most the limit of the control group. False: not
  * known. */
 bool machine_memory_available(uint64_t *ret);
+
+/* Microseconds of processor time that this process has used, all its threads together. */
+uint64_t machine_used_us(void);
 
 /* Whether a debugger is attached, or that is not known. */
 bool machine_is_traced(void);

@@ -1,8 +1,10 @@
 #include "daemon/heap_rest.h"
 
 #include "base/heap.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/program.h"
+#include "daemon/code_rest.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -11,7 +13,8 @@
 #include <stdlib.h>
 
 #define TIDY_EVERY_MS 15000
-#define TIDY_FIRST_MS 2000 /* the start frees much memory */
+#define TIDY_FIRST_MS 2000  /* the start frees much memory */
+#define TIDY_SECOND_MS 4000 /* after the first: the store has settled */
 #define LOOK_AFTER_MS 500
 #define WORTH_BYTES                                                                            \
     (32 * KIB) /* freed since the last time are worth it, at the regular looks */
@@ -30,9 +33,12 @@ struct heap_rest {
     struct timer tidy, look, trim;
     struct mail freed, much, taken, given;
     bool serving, stopped;
-    bool started;  /* what only the start needed was let go */
-    size_t tidied; /* things freed because of their age, since the last time */
-    bool busy;     /* from a look until everything was given back */
+    uint64_t again_ms; /* from the next regular look to the one after it */
+    struct code_rest code;
+    size_t tidied;  /* things freed because of their age, since the last time */
+    bool busy;      /* from a look until everything was given back */
+    bool regular;   /* it began with a regular look */
+    bool code_goes; /* at the end of that */
     struct resting *loops;
     struct heap_cache *caches; /* of the loops, and of the store's thread */
     size_t count;
@@ -43,10 +49,18 @@ struct heap_rest {
 
 /* --- giving back, on its own thread ------------------------------------------------------- */
 
+/* After a regular look, and what it gave back. */
+static void end_regular(struct heap_rest *rest) {
+    if (rest->code_goes) program_let_go();
+    code_rest_looked(&rest->code, machine_used_us());
+    rest->regular = rest->code_goes = false;
+}
+
 static void on_given(void *ctx) {
     struct heap_rest *rest = ctx;
     heap_rest_wait(rest);
     rest->busy = false;
+    if (rest->regular) end_regular(rest);
     if (rest->options.rested) rest->options.rested(rest->options.ctx);
 }
 
@@ -108,14 +122,20 @@ static void rest_now(struct heap_rest *rest) {
  * check. */
 static void on_tidy(void *ctx) {
     struct heap_rest *rest = ctx;
-    timer_start(&rest->tidy, TIDY_EVERY_MS);
+    uint64_t used_us = machine_used_us(); /* what the look itself uses does not count */
+    timer_start(&rest->tidy, rest->again_ms);
+    rest->again_ms = TIDY_EVERY_MS;
     rest->tidied += rest->options.tidy(rest->options.ctx);
     if (!rest->serving || rest->busy) return;
     bool worth = heap_may_give_back(WORTH_BYTES) || rest->tidied;
     rest->tidied = 0;
-    if (!rest->started) program_let_go(); /* after the look, which compares what is resident */
-    rest->started = true;
-    if (worth) rest_now(rest);
+    rest->regular = true;
+    rest->code_goes = code_rest_look(&rest->code, used_us);
+    if (worth) {
+        rest_now(rest);
+    } else {
+        end_regular(rest);
+    }
 }
 
 static void on_trim(void *ctx) {
@@ -161,6 +181,7 @@ struct heap_rest *heap_rest_new(const struct heap_rest_options *options) {
     rest->options = *options;
     rest->options.loops = NULL;
     rest->count = options->loop_count + 1;
+    rest->again_ms = TIDY_SECOND_MS;
     rest->caches = mem_zero(rest->count, sizeof(*rest->caches));
     rest->loops = mem_zero(options->loop_count, sizeof(*rest->loops));
     for (size_t i = 0; i < options->loop_count; i++) {

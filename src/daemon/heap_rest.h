@@ -1,9 +1,10 @@
 /* heap_rest: gives the heap's free memory back to the system while the daemon serves.
  *
- * It looks half a second after much was freed (mem.h), two seconds after it was made, when the
- * code that only the start needed is let go too (program.h), and every 15 seconds. If a look finds that it
- * is worth the time, each loop and the store's thread hand over what their heap caches hold, and
- * a thread of its own gives everything back (heap.h), so that no loop waits for it.
+ * It looks half a second after much was freed (mem.h), two and six seconds after it was made, and
+ * every 15 seconds. If a look finds that it is worth the time, each loop and the store's thread
+ * hand over what their heap caches hold, and a thread of its own gives everything back (heap.h), so
+ * that no loop waits for it. The regular looks also let the program's code go at a rest
+ * (code_rest.h).
  *
  *     look ─▶ each loop, the store: heap_cache_take() ─▶ the last one starts the thread ─▶ back
  *
