@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "store/log_file.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -64,8 +65,7 @@ static void checkpoint_move(struct checkpoint *checkpoint, enum checkpoint_state
 static void fold_most(struct database *db) {
     sqlite3_file *file = NULL;
     struct err e;
-    int result =
-        sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    int result = log_file_fold(db->handle, SQLITE_CHECKPOINT_PASSIVE);
     if (result != SQLITE_OK) database_fail(db, &e);
     sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_FILE_POINTER, &file);
     if (db->sync_failed || !file || !file->pMethods) return;
@@ -127,7 +127,7 @@ static void checkpoint_start(struct checkpoint *checkpoint) {
 /* Fold with no reader inside. */
 static int fold_alone(struct checkpoint *checkpoint, int how) {
     long_reader_pause(checkpoint->reader, LONG_READER_LOOKS_AWAY);
-    int result = sqlite3_wal_checkpoint_v2(checkpoint->db->handle, NULL, how, NULL, NULL);
+    int result = log_file_fold(checkpoint->db->handle, how);
     long_reader_resume(checkpoint->reader, LONG_READER_LOOKS_AWAY);
     return result;
 }
@@ -221,8 +221,7 @@ bool checkpoint_cut(struct checkpoint *checkpoint, enum checkpoint_cut how, stru
 static void fold_all(struct database *db) {
     struct err e;
     if (db->sync_failed) return;
-    int result =
-        sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    int result = log_file_fold(db->handle, SQLITE_CHECKPOINT_TRUNCATE);
     if (result == SQLITE_OK) return;
     database_fail(db, &e);
     log_warning("the write-ahead log stays as it is: %s", e.text);

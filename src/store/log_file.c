@@ -15,10 +15,12 @@
 struct log_file {
     sqlite3_file as_file; /* first: SQLite's pointer is ours */
     sqlite3_file *real;
-    char *gathered;   /* NULL before the first write */
-    size_t len;       /* of it */
-    sqlite3_int64 at; /* where it belongs in the file */
-    bool wants_page;  /* the last write was a frame that ends no commit */
+    char *gathered;             /* NULL before the first write */
+    size_t len;                 /* of it */
+    sqlite3_int64 at;           /* where it belongs in the file */
+    bool wants_page;            /* the last write was a frame that ends no commit */
+    struct fold_window *window; /* of the fold that goes on; NULL: none */
+    sqlite3_file *database;     /* where it goes to */
 };
 
 static struct log_file *log_of(sqlite3_file *file) {
@@ -80,9 +82,13 @@ static int log_file_close(sqlite3_file *file) {
 }
 
 static int log_file_read(sqlite3_file *file, void *to, int len, sqlite3_int64 at) {
-    int result = log_file_pass_on(log_of(file));
+    struct log_file *log = log_of(file);
+    int result = log_file_pass_on(log);
     if (result != SQLITE_OK) return result;
-    return real_of(file)->pMethods->xRead(real_of(file), to, len, at);
+    if (log->window && fold_window_read(log->window, log->real, page_file_taken(log->database),
+                                        to, len, at, &result))
+        return result;
+    return log->real->pMethods->xRead(log->real, to, len, at);
 }
 
 static int log_file_truncate(sqlite3_file *file, sqlite3_int64 len) {
@@ -142,6 +148,28 @@ static const sqlite3_io_methods log_methods = {
     .xSectorSize = log_file_sector,
     .xDeviceCharacteristics = log_file_traits,
 };
+
+/* --- folding ------------------------------------------------------------------------------ */
+
+static void fold_with(sqlite3_file *database, sqlite3_file *log, struct fold_window *window) {
+    page_file_fold_with(database, window);
+    log_of(log)->window = window;
+    log_of(log)->database = database;
+}
+
+int log_file_fold(sqlite3 *handle, int how) {
+    sqlite3_file *database = NULL, *log = NULL;
+    sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &database);
+    sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (!page_file_is(database) || !log || log->pMethods != &log_methods)
+        return sqlite3_wal_checkpoint_v2(handle, NULL, how, NULL, NULL);
+    struct fold_window *window = fold_window_new();
+    fold_with(database, log, window);
+    int result = sqlite3_wal_checkpoint_v2(handle, NULL, how, NULL, NULL);
+    fold_with(database, log, NULL);
+    fold_window_free(window);
+    return result;
+}
 
 /* --- the file system ---------------------------------------------------------------------- */
 

@@ -20,8 +20,14 @@
 #ifndef WEIR_STORE_LOG_FILE_H
 #define WEIR_STORE_LOG_FILE_H
 
+#include <sqlite3.h>
+
 /* The name under which sqlite3_open_v2() finds it. In front of what is the default file system at
  * the time of the call. */
 const char *log_file_system(void);
+
+/* sqlite3_wal_checkpoint_v2() of the connection's database, by large reads and writes
+ * (fold_window.h). */
+int log_file_fold(sqlite3 *handle, int how);
 
 #endif

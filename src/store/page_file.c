@@ -23,6 +23,8 @@ struct page_file {
     sqlite3_file *real;
     bool looked; /* since a lock was last taken, beside whose holder nobody writes */
     bool clears; /* what was seen then: each page that begins as one of a tree is one */
+    struct fold_window *window;  /* of the fold that goes on; NULL: none */
+    const volatile char *shared; /* the beginning of the wal-index; NULL: not mapped */
 };
 
 _Static_assert(sizeof(struct page_file) <= PAGE_FILE_BYTES, "SQLite gives it enough room");
@@ -82,17 +84,61 @@ static bool clears(struct page_file *file, const unsigned char *page, sqlite3_in
     return file->clears;
 }
 
-static int page_file_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int64 at) {
-    sqlite3_file *real = real_of(file);
+/* The room of a page that is to be cleared as it is written. */
+static struct page_room room_to_clear(struct page_file *file, const void *page,
+                                      sqlite3_int64 at) {
+    struct page_room room = page_file_room(page, at);
+    return room.len && clears(file, page, at) ? room : (struct page_room){0};
+}
+
+/* Pages that follow each other, from the window of a fold. */
+static int write_run(struct page_file *file, const struct fold_run *run, sqlite3_int64 at) {
+    for (size_t i = 0; i < run->count; i++) {
+        sqlite3_int64 place = at + (sqlite3_int64)(i * PAGE_FILE_PAGE_BYTES);
+        char *page = run->room + i * PAGE_FILE_PAGE_BYTES;
+        struct page_room room = room_to_clear(file, run->pages[i], place);
+        memcpy(page, run->pages[i], PAGE_FILE_PAGE_BYTES);
+        memset(page + room.from, 0, room.len);
+    }
+    int len = (int)(run->count * PAGE_FILE_PAGE_BYTES), result = SQLITE_OK;
+    if (len) result = file->real->pMethods->xWrite(file->real, run->room, len, at);
+    if (result == SQLITE_OK) fold_window_written(file->window, run);
+    return result;
+}
+
+static int write_page(struct page_file *file, const void *bytes, sqlite3_int64 at) {
+    sqlite3_file *real = file->real;
     unsigned char page[PAGE_FILE_PAGE_BYTES];
-    struct page_room room = {0};
-    if (len == PAGE_FILE_PAGE_BYTES && at % PAGE_FILE_PAGE_BYTES == 0)
-        room = page_file_room(bytes, at);
-    if (room.len == 0 || !clears((struct page_file *)file, bytes, at))
-        return real->pMethods->xWrite(real, bytes, len, at);
+    struct page_room room = room_to_clear(file, bytes, at);
+    if (room.len == 0) return real->pMethods->xWrite(real, bytes, sizeof(page), at);
     memcpy(page, bytes, sizeof(page));
     memset(page + room.from, 0, room.len);
-    return real->pMethods->xWrite(real, page, len, at);
+    return real->pMethods->xWrite(real, page, sizeof(page), at);
+}
+
+static int page_file_write(sqlite3_file *at_file, const void *bytes, int len,
+                           sqlite3_int64 at) {
+    struct page_file *file = (struct page_file *)at_file;
+    struct fold_run run;
+    if (len != PAGE_FILE_PAGE_BYTES || at % PAGE_FILE_PAGE_BYTES != 0)
+        return file->real->pMethods->xWrite(file->real, bytes, len, at);
+    if (file->window && fold_window_run(file->window, bytes, at, &run))
+        return write_run(file, &run, at);
+    return write_page(file, bytes, at);
+}
+
+/* --- folding ------------------------------------------------------------------------------ */
+
+#define TAKEN_AT 128 /* in the wal-index: the last frame that the present fold takes */
+
+void page_file_fold_with(sqlite3_file *file, struct fold_window *window) {
+    ((struct page_file *)file)->window = window;
+}
+
+uint32_t page_file_taken(const sqlite3_file *file) {
+    const volatile char *shared = ((const struct page_file *)file)->shared;
+    if (!shared) return 0;
+    return __atomic_load_n((const volatile uint32_t *)(shared + TAKEN_AT), __ATOMIC_RELAXED);
 }
 
 /* --- the other calls ---------------------------------------------------------------------- */
@@ -148,7 +194,9 @@ static int page_file_traits(sqlite3_file *file) {
 
 static int page_file_shm_map(sqlite3_file *file, int page, int size, int extend,
                              void volatile **ret) {
-    return real_of(file)->pMethods->xShmMap(real_of(file), page, size, extend, ret);
+    int result = real_of(file)->pMethods->xShmMap(real_of(file), page, size, extend, ret);
+    if (page == 0) ((struct page_file *)file)->shared = result == SQLITE_OK ? *ret : NULL;
+    return result;
 }
 
 static int page_file_shm_lock(sqlite3_file *file, int offset, int count, int flags) {
@@ -161,6 +209,7 @@ static void page_file_shm_barrier(sqlite3_file *file) {
 }
 
 static int page_file_shm_unmap(sqlite3_file *file, int deletes) {
+    ((struct page_file *)file)->shared = NULL;
     return real_of(file)->pMethods->xShmUnmap(real_of(file), deletes);
 }
 
@@ -183,6 +232,10 @@ static const sqlite3_io_methods page_methods = {
     .xShmBarrier = page_file_shm_barrier,
     .xShmUnmap = page_file_shm_unmap,
 };
+
+bool page_file_is(const sqlite3_file *file) {
+    return file && file->pMethods == &page_methods;
+}
 
 int page_file_open(sqlite3_vfs *below, const char *path, sqlite3_file *file, int flags,
                    int *ret_flags) {

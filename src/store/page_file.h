@@ -21,6 +21,8 @@
 #ifndef WEIR_STORE_PAGE_FILE_H
 #define WEIR_STORE_PAGE_FILE_H
 
+#include "store/fold_window.h"
+
 #include <sqlite3.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,6 +34,15 @@
 /* xOpen of SQLITE_OPEN_MAIN_DB, over the file system `below`. */
 int page_file_open(sqlite3_vfs *below, const char *path, sqlite3_file *file, int flags,
                    int *ret_flags);
+
+/* Whether it is a file that was opened so. */
+bool page_file_is(const sqlite3_file *file);
+
+/* While its log is folded: write by the window. NULL: the fold is over. */
+void page_file_fold_with(sqlite3_file *file, struct fold_window *window);
+
+/* The last frame, counted from 1, that the present fold takes, as the wal-index has it; 0: not known. */
+uint32_t page_file_taken(const sqlite3_file *file);
 
 /* The free room of a page, which begins `at` in the file: none if it is no page of a tree, or if what
  * it says does not fit together. */
