@@ -92,12 +92,14 @@ bool fold_window_read(struct fold_window *window, sqlite3_file *log, uint32_t up
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-/* The newest frame of a page; false: the window has none. */
-static bool find_page(const struct fold_window *window, uint32_t page, uint32_t *ret) {
-    for (uint32_t i = window->count; i-- > 0;) {
-        if (window->pages[i] != page) continue;
-        *ret = i;
-        return true;
+/* A frame of a page: the one after frame `i`, where an appended page's only one lies, or else its newest.
+ * False: the window has none. */
+static bool find_page(const struct fold_window *window, uint32_t page, uint32_t i,
+                      uint32_t *ret) {
+    *ret = i + 1;
+    if (i + 1 < window->count && window->pages[i + 1] == page) return true;
+    for (*ret = window->count; (*ret)-- > 0;) {
+        if (window->pages[*ret] == page) return true;
     }
     return false;
 }
@@ -119,7 +121,7 @@ bool fold_window_run(struct fold_window *window, const void *bytes, sqlite3_int6
     if (window->written[i]) return true;
     do {
         add_to_run(window, ret, i);
-    } while (ret->count < FOLD_WINDOW_FRAMES && find_page(window, ++page, &i));
+    } while (ret->count < FOLD_WINDOW_FRAMES && find_page(window, ++page, i, &i));
     return true;
 }
 
