@@ -4,6 +4,10 @@
 #include "store/store.h"
 #include "store/varint.h"
 
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
 /* --- the end of a row --------------------------------------------------------------------- */
 
 struct shorten_end shorten_find(struct str row) {
@@ -86,12 +90,50 @@ static inline sixteen text_differs(const char *a, const char *b, size_t len) {
     return i + step < len ? other | (sixteen_at(a + i) ^ sixteen_at(b + i)) : other;
 }
 
+#ifdef __x86_64__
+
+#define TARGET __attribute__((target("avx2")))
+#define WIDE sizeof(__m256i)
+
+TARGET static inline __m256i wide_differs(const char *a, const char *b) {
+    return _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(const void *)a),
+                            _mm256_loadu_si256((const __m256i *)(const void *)b));
+}
+
+/* count_same() for heads of up to sixteen bytes and texts of thirty-two or more. */
+TARGET static size_t count_same_wide(const char *at, struct str head, const char *reply,
+                                     size_t text_len, size_t most) {
+    size_t len = head.len + text_len, left = most;
+    sixteen wanted = {0}, mask = {0};
+    memcpy(&wanted, head.at, head.len);
+    memset(&mask, 0xFF, head.len);
+    for (; left; left--, at += len, reply += text_len) {
+        sixteen other = (sixteen_at(at) ^ wanted) & mask;
+        const char *text = at + head.len;
+        __m256i text_other = wide_differs(text + text_len - WIDE, reply + text_len - WIDE);
+        for (size_t i = 0; i + WIDE < text_len; i += WIDE)
+            text_other = _mm256_or_si256(text_other, wide_differs(text + i, reply + i));
+        text_other = _mm256_or_si256(text_other, _mm256_zextsi128_si256((__m128i)other));
+        if (!_mm256_testz_si256(text_other, text_other)) break;
+    }
+    return most - left;
+}
+
+static bool may_go_wide(struct str head, size_t text_len) {
+    return head.len <= sizeof(sixteen) && text_len >= WIDE && __builtin_cpu_supports("avx2");
+}
+
+#endif
+
 /* How many text events at `at`, of `most`, have this head and say what the reply says next. Not
  * inlined: the loop needs the registers. */
 static __attribute__((noinline)) size_t
 count_same(const char *at, struct str head, const char *reply, size_t text_len, size_t most) {
     size_t len = head.len + text_len, step = sizeof(sixteen), left = most;
     sixteen wanted = {0}, mask = {0};
+#ifdef __x86_64__
+    if (may_go_wide(head, text_len)) return count_same_wide(at, head, reply, text_len, most);
+#endif
     if (head.len > step || text_len < step) {
         for (; left && memcmp(at, head.at, head.len) == 0 &&
                memcmp(at + head.len, reply, text_len) == 0;
