@@ -14,7 +14,7 @@
 #define REFUSED_NOTE                                                                           \
     "[A message stood here. The model's provider refused it, so it is left out.]"
 
-#define SPARE_MESSAGES 2 /* what the caller says, and the answer */
+#define SPARE_MESSAGES 1 /* the answer */
 #define FIRST_MESSAGES (1 + SPARE_MESSAGES)
 static _Thread_local struct pool first_messages =
     POOL(FIRST_MESSAGES * sizeof(struct message), 256);
