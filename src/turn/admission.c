@@ -1,8 +1,10 @@
 #include "turn/admission.h"
 
+#include "base/mem.h"
 #include "turn/turn.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 const struct state admission_states[ADMISSION_STATE_COUNT] = {
     /* clang-format off */
@@ -89,7 +91,7 @@ static bool start_in_session(struct run *run, enum session_policy policy, struct
 
 /* No effect if it needed none. */
 void run_leave_slot(struct run *run) {
-    slots_leave(&run->admission.place);
+    if (run->admission.place) slots_leave(run->admission.place);
     shared_place_leave(run->admission.shared);
     run->admission.shared = NULL;
 }
@@ -113,8 +115,8 @@ static void on_shared_place(void *ctx) {
 static bool take_shared_place(struct run *run) {
     struct session_table *sessions = run->record.engine->sessions;
     struct store *store = session_table_store(sessions);
-    if (run->admission.place.state != SLOT_TAKEN || !store || !store_is_shared(store))
-        return false;
+    const struct slot *place = run->admission.place;
+    if (!place || place->state != SLOT_TAKEN || !store || !store_is_shared(store)) return false;
     run_ref(run);
     run->admission.awaits_shared = true;
     run->admission.shared = shared_place_take(
@@ -151,10 +153,10 @@ static bool take_slot(struct run *run) {
     directory_of_session(session_table_directory(run->record.engine->sessions), name->workspace,
                          name->user, name->session, &others);
     if (others.count) return true;
-    run->admission.place =
-        (struct slot){.loop = run->record.host->loop, .granted = on_slot, .ctx = run};
+    struct slot *place = run->admission.place = MEM_NEW(struct slot);
+    *place = (struct slot){.loop = run->record.host->loop, .granted = on_slot, .ctx = run};
     return slots_enter(session_table_slots(run->record.engine->sessions), name->workspace,
-                       slots_max, &run->admission.place) == SLOTS_TAKEN;
+                       slots_max, place) == SLOTS_TAKEN;
 }
 
 static void wait_for_place(struct run *run, enum session_policy policy) {
@@ -172,7 +174,7 @@ bool run_admit(struct run *run, enum session_policy policy, struct err *e) {
 }
 
 void run_stop_waiting(struct run *run) {
-    if (slots_withdraw(&run->admission.place)) {
+    if (run->admission.place && slots_withdraw(run->admission.place)) {
         run_unref(run);
         return; /* it has not asked for the session yet */
     }
@@ -193,6 +195,10 @@ void admission_init(struct run *run) {
                                           .run = record_id(&run->record),
                                           .events = &lease_events,
                                           .ctx = run};
+}
+
+void admission_done(struct admission *admission) {
+    free(admission->place);
 }
 
 bool run_readmit(struct run *run, struct err *e) {

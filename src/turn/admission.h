@@ -8,7 +8,7 @@
  *     outside ─▶ (waits for a place) ─▶ waits ─▶ inside ─▶ outside
  *                                         └── withdrawn ────▲
  *
- * Memory   a plain value inside its run. While it waits it holds a reference to the run.
+ * Memory   inside its run; owns its place. While it waits it holds a reference to the run.
  * Threads  the loop of its run.
  * Source   session.h; loop/slots.h.
  */
@@ -35,7 +35,7 @@ enum admission_state {
 struct admission {
     enum admission_state state;
     struct lease lease;
-    struct slot place;           /* among its workspace's turns */
+    struct slot *place;          /* among its workspace's turns; NULL: it needed none */
     struct shared_place *shared; /* the same, among replicas; NULL: it has or needs none */
     bool awaits_shared;          /* it is not held yet; a reference to the run is held */
     enum session_policy policy;  /* to acquire with, once it has its place */
@@ -44,6 +44,7 @@ struct admission {
 extern const struct state admission_states[ADMISSION_STATE_COUNT];
 
 void admission_init(struct run *run);
+void admission_done(struct admission *admission); /* it must be outside, without a place */
 
 /* Begin the turn with run_begin() once it has a place and its session. It is in the directory
  * from now on.

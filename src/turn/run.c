@@ -52,6 +52,7 @@ void run_unref(struct run *run) {
     guarded_done(&run->guarded);
     approval_done(&run->approval);
     spending_done(run);
+    admission_done(&run->admission);
     request_done(run);
     buf_done(&run->turns);
     record_done(&run->record);
@@ -331,7 +332,6 @@ struct run *run_new(struct run_host *host, struct engine *engine, const struct a
                                                        .ctx = run});
     admission_init(run);
     model_round_init(run);
-    spending_init(run);
     compaction_init(&run->compaction);
     detached_init(run);
     list_append(&host->runs, &run->link);

@@ -12,6 +12,14 @@
 
 #define BUDGET_WAIT_MS (60 * 1000) /* at most, for calls that hold what is left of a budget */
 
+/* What the calls of a run hold of budgets. */
+struct budgeted {
+    struct reservation reserved; /* for the call in flight */
+    struct ledger_wait wait;     /* its place in the queue for a budget */
+    bool waits;                  /* in that queue: holds a reference until the answer */
+    struct timer limit;          /* ends that wait */
+};
+
 /* With the history, also where the model does not read it. */
 static size_t prompt_bytes(const struct run *run) {
     const struct provider_request *asked = &run->model_round.request;
@@ -75,8 +83,15 @@ bool run_limits_allow(const struct run *run, uint64_t prompt_len, uint64_t outpu
 
 /* --- before a call and while it is out ---------------------------------------------------- */
 
-static void hold(struct run *run, struct reservation reserved) {
-    run->spending.reserved = reserved;
+/* NULL: nothing was reserved for the call in flight. */
+static struct reservation *reserved_of(const struct run *run) {
+    struct budgeted *budgeted = run->spending.budgeted;
+    return budgeted && budgeted->reserved.ledger ? &budgeted->reserved : NULL;
+}
+
+/* The queue has granted it. */
+static void hold(struct run *run) {
+    run->spending.budgeted->reserved = run->spending.budgeted->wait.reserved;
     run->spending.usage_due = true;
 }
 
@@ -86,14 +101,15 @@ static void budget_refuses(struct run *run, const struct err *why) {
 
 static void spending_on_answer(const struct err *refused, void *ctx) {
     struct run *run = ctx;
-    run->spending.waits = false;
-    timer_stop(&run->spending.limit);
+    struct budgeted *budgeted = run->spending.budgeted;
+    budgeted->waits = false;
+    timer_stop(&budgeted->limit);
     if (run->ending_begun) { /* cancelled while the answer was on its way */
-        ledger_settle(&run->spending.budget->reserved, (struct amount){0});
+        ledger_settle(&budgeted->wait.reserved, (struct amount){0});
     } else if (refused) {
         budget_refuses(run, refused);
     } else {
-        hold(run, run->spending.budget->reserved);
+        hold(run);
         run_make_call(run);
     }
     run_unref(run);
@@ -119,49 +135,17 @@ static struct ledger_call call_of(const struct run *run) {
 
 static void wait_for_budget(struct run *run) {
     run_ref(run);
-    run->spending.waits = true;
-    timer_start(&run->spending.limit, BUDGET_WAIT_MS);
+    run->spending.budgeted->waits = true;
+    timer_start(&run->spending.budgeted->limit, BUDGET_WAIT_MS);
     if (run->state != RUN_ASKING) run_move(run, RUN_ASKING);
-}
-
-bool run_reserve(struct run *run) {
-    struct ledger *ledger = run->record.engine->ledger;
-    struct err e;
-    run->spending.prompt_bytes = prompt_bytes(run);
-    run->spending.output_bytes = run->spending.output_checked = 0;
-    run->spending.thinking_bytes = 0;
-    run->spending.reserved = (struct reservation){0};
-    if (!check_limits(run, (struct amount){0})) return false;
-    if (!ledger || run->record.engine->budget_count == 0) {
-        hold(run, (struct reservation){0});
-        return true;
-    }
-    if (!run->spending.budget) run->spending.budget = MEM_NEW(struct ledger_wait);
-    *run->spending.budget = (struct ledger_wait){.call = call_of(run),
-                                                 .loop = run->record.host->loop,
-                                                 .answered = spending_on_answer,
-                                                 .ctx = run};
-    switch (ledger_ask(ledger, run->spending.budget, &e)) {
-    case LEDGER_GRANTED: hold(run, run->spending.budget->reserved); return true;
-    case LEDGER_REFUSED: budget_refuses(run, &e); return false;
-    case LEDGER_WAITS: wait_for_budget(run); return false;
-    }
-    return false;
-}
-
-void run_stop_reserving(struct run *run) {
-    timer_stop(&run->spending.limit);
-    if (!run->spending.waits || !ledger_withdraw(run->spending.budget)) return;
-    run->spending.waits = false;
-    run_unref(run);
 }
 
 /* If an answer is on its way, that counts. */
 static void reserved_too_late(void *ctx) {
     struct run *run = ctx;
     struct err why;
-    if (!ledger_withdraw(run->spending.budget)) return;
-    run->spending.waits = false;
+    if (!ledger_withdraw(&run->spending.budgeted->wait)) return;
+    run->spending.budgeted->waits = false;
     err_set(&why, ERR_RESOURCE_EXHAUSTED,
             "other calls hold what is left of the budget, and did not end in time; try again "
             "later, or raise it in the settings under 'budgets'");
@@ -169,17 +153,54 @@ static void reserved_too_late(void *ctx) {
     run_unref(run);
 }
 
-void spending_init(struct run *run) {
-    timer_init(&run->spending.limit, run->record.host->loop, reserved_too_late, run);
+static struct budgeted *budgeted_new(struct run *run) {
+    struct budgeted *budgeted = MEM_NEW(struct budgeted);
+    timer_init(&budgeted->limit, run->record.host->loop, reserved_too_late, run);
+    return budgeted;
+}
+
+bool run_reserve(struct run *run) {
+    struct spending *spending = &run->spending;
+    struct ledger *ledger = run->record.engine->ledger;
+    struct err e;
+    spending->prompt_bytes = prompt_bytes(run);
+    spending->output_bytes = spending->output_checked = 0;
+    spending->thinking_bytes = 0;
+    if (spending->budgeted) spending->budgeted->reserved = (struct reservation){0};
+    if (!check_limits(run, (struct amount){0})) return false;
+    if (!ledger || run->record.engine->budget_count == 0) {
+        spending->usage_due = true;
+        return true;
+    }
+    if (!spending->budgeted) spending->budgeted = budgeted_new(run);
+    spending->budgeted->wait = (struct ledger_wait){.call = call_of(run),
+                                                    .loop = run->record.host->loop,
+                                                    .answered = spending_on_answer,
+                                                    .ctx = run};
+    switch (ledger_ask(ledger, &spending->budgeted->wait, &e)) {
+    case LEDGER_GRANTED: hold(run); return true;
+    case LEDGER_REFUSED: budget_refuses(run, &e); return false;
+    case LEDGER_WAITS: wait_for_budget(run); return false;
+    }
+    return false;
+}
+
+void run_stop_reserving(struct run *run) {
+    struct budgeted *budgeted = run->spending.budgeted;
+    if (!budgeted) return;
+    timer_stop(&budgeted->limit);
+    if (!budgeted->waits || !ledger_withdraw(&budgeted->wait)) return;
+    budgeted->waits = false;
+    run_unref(run);
 }
 
 void spending_done(struct run *run) {
-    free(run->spending.budget);
+    free(run->spending.budgeted);
 }
 
 bool run_is_watched(const struct run *run) {
     const struct agent_limits *limits = &run->agent->limits;
-    return run->spending.reserved.ledger || limits->tokens_max || limits->cost_nano_max;
+    return reserved_of(run) || limits->tokens_max || limits->cost_nano_max;
 }
 
 bool run_use_step(struct run *run) {
@@ -189,7 +210,8 @@ bool run_use_step(struct run *run) {
     if (!run_is_watched(run)) return true;
     struct amount used = used_so_far(run);
     if (!check_limits(run, used)) return false;
-    if (run->spending.reserved.ledger) ledger_use(&run->spending.reserved, used);
+    struct reservation *reserved = reserved_of(run);
+    if (reserved) ledger_use(reserved, used);
     return true;
 }
 
@@ -268,28 +290,36 @@ static void append_usage(struct run *run, const struct event_usage *usage, enum 
     }
     run->spending.usage_due = false;
     run->spending.spent = amount_add(run->spending.spent, used);
-    if (run->spending.reserved.ledger && end == CALL_ENDED_WELL && !event.usage.estimated)
-        ledger_learn(run->record.engine->ledger, run->spending.reserved.agent,
+    struct reservation *reserved = reserved_of(run);
+    if (reserved && end == CALL_ENDED_WELL && !event.usage.estimated)
+        ledger_learn(run->record.engine->ledger, reserved->agent,
                      run->model_round.request.model, used);
-    ledger_settle(&run->spending.reserved, used);
+    if (reserved) ledger_settle(reserved, used);
     turn_sums_add(&run->spending.sums, &event.usage);
     measure_usage(run, &event.usage);
     run_append(run, &event);
 }
 
 void run_note_usage(struct run *run, const struct event_usage *usage) {
-    struct event_usage noted = *usage;
-    if (!run->spending.usage_due || run->spending.usage_noted) return;
-    if (!run_keep(run, usage->model, &noted.model)) return;
-    run->spending.usage = noted;
-    run->spending.usage_noted = true;
+    struct spending *spending = &run->spending;
+    struct str model;
+    if (!spending->usage_due || spending->usage_noted) return;
+    if (!run_keep(run, usage->model, &model)) return;
+    if (!spending->usage) spending->usage = ARENA_NEW(run->arena, struct event_usage);
+    if (!spending->usage) {
+        run_fail_memory(run);
+        return;
+    }
+    *spending->usage = *usage;
+    spending->usage->model = model;
+    spending->usage_noted = true;
 }
 
 /* Use the provider's counts if there are any; append_usage() estimates the rest. */
 static void end_usage(struct run *run, struct str model, enum call_end end) {
     struct event_usage usage = USAGE_UNKNOWN;
     usage.model = model;
-    if (run->spending.usage_noted) usage = run->spending.usage;
+    if (run->spending.usage_noted) usage = *run->spending.usage;
     if (run->spending.usage_noted && end == CALL_CAME_TO_NOTHING) end = CALL_WAS_CUT;
     run->spending.usage_noted = false;
     append_usage(run, &usage, end);

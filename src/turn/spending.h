@@ -6,8 +6,8 @@
  * with what the provider counted or with an estimate. The agent's limits are checked in
  * between.
  *
- * Memory   a plain value inside its run; nothing may be reserved or waited for when the run
- *          goes.
+ * Memory   inside its run, with what few calls need on the heap. Nothing may be reserved or
+ *          waited for when the run goes.
  * Threads  the loop of its run.
  * Source   ledger.h; docs/accounting.md.
  */
@@ -19,25 +19,21 @@
 #include "record/turn_line.h"
 
 struct run;
+struct budgeted; /* in spending.c */
 
 struct spending {
-    struct reservation reserved; /* for the call in flight */
-    struct ledger_wait *budget; /* its place in the queue for a budget; NULL: none was needed */
-    bool waits;                 /* in that queue: holds a reference until the answer */
-    struct timer limit;         /* ends that wait */
-    size_t prompt_bytes;        /* of the call in flight, for estimates */
-    size_t output_bytes;        /* its reply and thinking so far */
-    size_t thinking_bytes;      /* the part of them that is thinking */
-    size_t output_checked;      /* the part of them that the ledger was asked about */
-    struct amount spent;        /* by the turn's earlier calls */
-    struct turn_sums sums;      /* the known usage of all calls */
-    bool usage_due;             /* the call was made and has no usage event yet */
-    bool usage_noted;           /* its provider has counted: */
-    struct event_usage usage;
+    struct budgeted *budgeted; /* what its calls hold of budgets; NULL: none was needed */
+    size_t prompt_bytes;       /* of the call in flight, for estimates */
+    size_t output_bytes;       /* its reply and thinking so far */
+    size_t thinking_bytes;     /* the part of them that is thinking */
+    size_t output_checked;     /* the part of them that the ledger was asked about */
+    struct amount spent;       /* by the turn's earlier calls */
+    struct turn_sums sums;     /* the known usage of all calls */
+    bool usage_due;            /* the call was made and has no usage event yet */
+    bool usage_noted;          /* its provider has counted: */
+    struct event_usage *usage; /* in the run's arena */
 };
 
-/* Clears everything and sets up the timer. */
-void spending_init(struct run *run);
 void spending_done(struct run *run);
 
 /* Whether the agent's limits would allow calls of so many bytes besides what was spent. */

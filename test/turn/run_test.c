@@ -463,7 +463,7 @@ static void a_turn_takes_no_longer_than_its_limit(void **state) {
 static void a_turn_lives_within_any_memory(void **state) {
     (void)state;
     bool done_once = false, failed_once = false, refused_once = false;
-    for (size_t max = 0; max < 1200; max += 7) {
+    for (size_t max = 0; max < 1400; max += 7) {
         struct fixture f;
         struct turn turn = {.f = &f};
         struct err e;
@@ -480,7 +480,7 @@ static void a_turn_lives_within_any_memory(void **state) {
         turns(&f);
         if (fake_calls(f.model) && fake_text(asked(&f), STR("let me look")) &&
             fake_tool_call(asked(&f), "c1", "search", "{\"what\":\"somewhere\"}") &&
-            fake_tool_call(asked(&f), "c2", "none", "{}")) {
+            fake_tool_call(asked(&f), "c2", "none", "{}") && fake_usage(asked(&f), 5, 7)) {
             fake_done(asked(&f), "model-one");
         }
         turns(&f);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "budget/account.h"
+#include "turn/turn.h"
 
 #define MILLION INT64_C(1000000)
 #define DOLLAR INT64_C(1000000000)
@@ -670,6 +671,36 @@ static void without_a_ledger_calls_are_priced_and_nothing_is_limited(void **stat
     money_done(&m);
 }
 
+/* The place for a count is one for all calls of a turn, and there is one for budgets only where
+ * there are any. */
+static void a_turn_holds_what_its_calls_needed_so_far(void **state) {
+    (void)state;
+    for (int64_t tokens_max = 0; tokens_max <= 1000 * 1000; tokens_max += 1000 * 1000) {
+        struct money m;
+        struct turn turn;
+        money_init(&m, 0, tokens_max);
+        say(&turn, &m.f, "x");
+        const struct spending *spending = &turn.run->spending;
+        assert_int_equal(spending->budgeted != NULL, tokens_max != 0);
+        assert_null(spending->usage);
+        assert_true(fake_tool_call(asked(&m.f), "c", "search", "{}"));
+        assert_true(fake_usage(asked(&m.f), 1, 2));
+        const struct event_usage *first = spending->usage;
+        assert_non_null(first);
+        fake_done(asked(&m.f), "m-1");
+        turns(&m.f);
+        fake_tool_answer(m.f.search, 0, "{}");
+        turns(&m.f);
+        assert_true(fake_usage(asked(&m.f), 3, 4));
+        assert_ptr_equal(spending->usage, first);
+        fake_done(asked(&m.f), "m-1");
+        turns(&m.f);
+        assert_usages(&turn, "0 fake-1 1+2=3 $2000; 1 fake-1 3+4=7 $4000");
+        end(&turn);
+        money_done(&m);
+    }
+}
+
 /* --- limits of an agent ------------------------------------------------------------------- */
 
 static void an_agent_stops_at_its_tokens_and_at_its_money(void **state) {
@@ -754,6 +785,7 @@ int main(void) {
         cmocka_unit_test(a_model_without_a_price_is_limited_by_tokens_alone),
         cmocka_unit_test(spending_before_a_restart_limits_after_it),
         cmocka_unit_test(without_a_ledger_calls_are_priced_and_nothing_is_limited),
+        cmocka_unit_test(a_turn_holds_what_its_calls_needed_so_far),
         cmocka_unit_test(an_agent_stops_at_its_tokens_and_at_its_money),
         cmocka_unit_test(counts_that_nobody_can_add_up_stay_at_the_largest),
     };
