@@ -1,7 +1,7 @@
 /* driver: the client that measures.
  *
  *   driver turns  --port P --pid PID --key K --connections 8 --streams 32 --seconds 3
- *   driver paced  --port P --pid PID --key K --connections 1 --streams 1000 --chunks 1500
+ *   driver paced  --port P --pid PID --key K --connections 1 --streams 1000 --chunks 1500 [--at-once]
  *   driver memory --port P --pid PID --key K --connections 1 --streams 1000 --chunks 200 [--brief]
  *   driver tokens --port P --pid PID --path /stream --streams 500 --chunks 800 --seconds 5
  *   driver tokens ... --http2 4        the turns share four HTTP/2 connections
@@ -92,15 +92,25 @@ static const struct mode {
 };
 
 static const struct option options[] = {
-    {"port", required_argument, NULL, 'p'},    {"pid", required_argument, NULL, 'i'},
-    {"key", required_argument, NULL, 'k'},     {"connections", required_argument, NULL, 'c'},
-    {"streams", required_argument, NULL, 's'}, {"seconds", required_argument, NULL, 't'},
-    {"chunks", required_argument, NULL, 'n'},  {"probe", required_argument, NULL, 'b'},
-    {"runs", required_argument, NULL, 'r'},    {"folder", required_argument, NULL, 'f'},
-    {"core", required_argument, NULL, 'o'},    {"server-core", required_argument, NULL, 'v'},
-    {"limit", required_argument, NULL, 'l'},   {"path", required_argument, NULL, 'a'},
-    {"http2", required_argument, NULL, 'h'},   {"brief", no_argument, NULL, 'q'},
-    {"calls", no_argument, NULL, 'y'},         {0},
+    {"port", required_argument, NULL, 'p'},
+    {"pid", required_argument, NULL, 'i'},
+    {"key", required_argument, NULL, 'k'},
+    {"connections", required_argument, NULL, 'c'},
+    {"streams", required_argument, NULL, 's'},
+    {"seconds", required_argument, NULL, 't'},
+    {"chunks", required_argument, NULL, 'n'},
+    {"probe", required_argument, NULL, 'b'},
+    {"runs", required_argument, NULL, 'r'},
+    {"folder", required_argument, NULL, 'f'},
+    {"core", required_argument, NULL, 'o'},
+    {"server-core", required_argument, NULL, 'v'},
+    {"limit", required_argument, NULL, 'l'},
+    {"path", required_argument, NULL, 'a'},
+    {"http2", required_argument, NULL, 'h'},
+    {"brief", no_argument, NULL, 'q'},
+    {"calls", no_argument, NULL, 'y'},
+    {"at-once", no_argument, NULL, 'u'},
+    {0},
 };
 
 NORETURN static void complain(const char *what) {
@@ -130,6 +140,7 @@ static void settings_read(int argc, char **argv, struct settings *ret) {
             break;
         case 'q': ret->load.brief = true; break;
         case 'y': ret->calls = true; break;
+        case 'u': ret->load.at_once = true; break;
         case 'r': ret->runs = number(optarg); break;
         case 'f': ret->folder = optarg; break;
         case 'h': ret->http2 = number(optarg); break;

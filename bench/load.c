@@ -145,16 +145,23 @@ bool load_turns(const struct load_options *options, struct err *e) {
 struct paced {
     uint64_t start_us;
     unsigned chunks;
-    int64_t *offsets_us; /* of each chunk: arrival - start - n * pace; seat by seat */
+    int64_t *offsets_us;   /* of each chunk: arrival - start - n * pace; seat by seat */
+    struct samples end_us; /* from the last chunk to the end */
 };
+
+static int64_t due_us(unsigned chunk) {
+    return (int64_t)chunk * TURN_PACE_US;
+}
 
 static void paced_on_event(struct seat *seat, enum turn_event event, uint64_t now_us,
                            void *ctx) {
     struct paced *paced = ctx;
-    if (event != TURN_CHUNK) return;
+    if (event == TURN_USAGE) return;
     unsigned number = seat->turn.chunks - 1;
-    paced->offsets_us[seat->index * paced->chunks + number] =
-        (int64_t)(now_us - paced->start_us) - (int64_t)number * TURN_PACE_US;
+    int64_t *offset_us = &paced->offsets_us[seat->index * paced->chunks + number];
+    int64_t late_us = (int64_t)(now_us - paced->start_us) - due_us(number);
+    if (event == TURN_CHUNK) *offset_us = late_us;
+    if (event == TURN_DONE) samples_add(&paced->end_us, (uint32_t)(late_us - *offset_us));
 }
 
 static int by_time(const void *a, const void *b) {
@@ -174,6 +181,10 @@ static uint64_t *random_starts(size_t count, uint64_t start_us) {
     }
     qsort(starts, count, sizeof(*starts), by_time);
     return starts;
+}
+
+static void ask_at_once(struct fleet *fleet, unsigned chunks) {
+    for (size_t i = 0; i < fleet->seat_count; i++) fleet_ask(&fleet->seats[i], chunks);
 }
 
 /* Ask on every seat at its moment. Neighbours in time sit on different connections. */
@@ -199,7 +210,9 @@ static bool paced_measure(struct fleet *fleet, const struct paced *paced,
     uint64_t end_us = paced->start_us + (uint64_t)(paced->chunks - 2) * TURN_PACE_US;
     if (end_us <= steady_us)
         return err_set(e, ERR_INVALID_ARGUMENT, "too few chunks for a steady part");
-    if (!ask_over_a_second(fleet, paced->start_us, paced->chunks, e)) return false;
+    if (options->at_once) ask_at_once(fleet, paced->chunks);
+    if (!options->at_once && !ask_over_a_second(fleet, paced->start_us, paced->chunks, e))
+        return false;
     if (!poll_until(fleet, steady_us, e)) return false;
     if (!reading_take(fleet, options->server, from, e)) return false;
     if (!poll_until(fleet, end_us, e)) return false;
@@ -225,7 +238,7 @@ static void lateness(const struct paced *paced, size_t seats, enum base base,
     }
 }
 
-static void paced_print(const struct load_options *options, const struct paced *paced,
+static void paced_print(const struct load_options *options, struct paced *paced,
                         const struct reading *from, const struct reading *to) {
     size_t seats = options->fleet.connections * options->fleet.streams;
     double offered = (double)seats * SECOND_US / TURN_PACE_US;
@@ -238,6 +251,7 @@ static void paced_print(const struct load_options *options, const struct paced *
     print_window(from, to);
     print_percentiles("late_us", &late);
     print_percentiles("late_strict_us", &strict);
+    print_percentiles("end_us", &paced->end_us);
     printf("}\n");
     samples_done(&late);
     samples_done(&strict);
@@ -254,6 +268,7 @@ bool load_paced(const struct load_options *options, struct err *e) {
     if (!paced_measure(&fleet, &paced, options, &from, &to, e)) return false;
     if (!fleet_close(&fleet, e)) return false;
     paced_print(options, &paced, &from, &to);
+    samples_done(&paced.end_us);
     free(paced.offsets_us);
     return true;
 }

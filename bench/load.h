@@ -18,12 +18,14 @@ struct load_options {
     unsigned seconds; /* turns: how long to measure */
     unsigned chunks;  /* paced, memory: length of a paced turn; memory: 0: no paced turn */
     bool brief;       /* memory: wait for a tenth of the times, to see that it runs */
+    bool at_once;     /* paced: all turns begin, and so end, at the same time */
 };
 
 /* As many turns as the server gives: every stream asks again as soon as it is answered. */
 MUST_CHECK bool load_turns(const struct load_options *options, struct err *e);
 
-/* One paced turn on each stream, begun at random moments of the first second. */
+/* One paced turn on each stream, begun at random moments of the first second, or all at once. Also
+ * says how long after its last chunk each turn was done, which is when the disk has it. */
 MUST_CHECK bool load_paced(const struct load_options *options, struct err *e);
 
 /* Bytes the server holds: idle, 10 s after this begins; with idle streams (each had one turn, 32 at
