@@ -1,6 +1,7 @@
 #include "client/link.h"
 
 #include "base/mem.h"
+#include "client/acks.h"
 #include "tls/visit.h"
 
 #include <assert.h>
@@ -48,6 +49,7 @@ struct link {
     size_t out_at;
     struct str body;   /* of the request: not sent or encrypted yet */
     struct buf unread; /* of the response, during a pause */
+    struct acks acks;
     bool paused;
     bool reused;      /* it has carried an earlier request */
     bool written;     /* by link_write(), and more of the request may follow */
@@ -510,6 +512,7 @@ static void link_read_some(struct link *link) {
     if (!place->read) place->read = mem_alloc(PLACE_READ_BYTES);
     ssize_t len = recv(link->fd, place->read, PLACE_READ_BYTES, 0);
     if (len < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+    if (len > 0) acks_after_read(&link->acks, link->fd, (size_t)len, loop_now_ms(place->loop));
     if (len > 0 && link->visit.records) {
         link_receive(link, str_of(place->read, (size_t)len));
     } else if (link->state == LINK_IDLE) { /* unexpected bytes, or the end */
