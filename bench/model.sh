@@ -12,7 +12,7 @@
 # process is stopped by its own id. docs/performance.md explains the figures.
 #
 # BENCH_WAYS="weir weir_tls nginx_tls" asks the mock over TLS, too: haproxy stands before it on core 1.
-# With BENCH_BEFORE, another weir, the way before_tls measures that one.
+# With BENCH_BEFORE, another weir, the ways before and before_tls measure that one.
 #
 # BENCH_WAYS="forwarder weir weir_h2" speaks HTTP/2 at both ends in weir_h2: the reader has four
 # connections for all turns, and the mock speaks HTTP/2 over TLS to weir, with room for all of them on
@@ -150,6 +150,7 @@ start_nginx_tls() { start_nginx "https://127.0.0.1:$SEALED_PORT"; }
 start_weir_tls() { start_weir "$WEIR" "https://localhost:$SEALED_PORT"; }
 start_weir_h2() { start_weir "$WEIR" "https://localhost:$MOCK_PORT" "$OUT/sharing.yaml"; }
 start_weir_h2c() { start_weir "$WEIR" "http://localhost:$MOCK_PORT" "$OUT/sharing.yaml"; }
+start_before() { start_weir "$BENCH_BEFORE"; }
 start_before_h2() { start_weir "$BENCH_BEFORE" "https://localhost:$MOCK_PORT" "$OUT/sharing.yaml"; }
 start_before_h2c() { start_weir "$BENCH_BEFORE" "http://localhost:$MOCK_PORT" "$OUT/sharing.yaml"; }
 start_before_tls() { start_weir "$BENCH_BEFORE" "https://localhost:$SEALED_PORT"; }
@@ -171,7 +172,7 @@ measure() { # way, round
     local arguments=(--streams "$SESSIONS" --chunks "$TOKENS" --seconds "$SECONDS_EACH")
     PID='' PORT=$MOCK_PORT
     case $way in
-    weir | weir_tls | before_tls) "start_$way" && path=/stream ;;
+    weir | before | weir_tls | before_tls) "start_$way" && path=/stream ;;
     weir_h2 | before_h2 | weir_h2c | before_h2c)
         "start_$way" && path=/stream
         arguments+=(--http2 4)

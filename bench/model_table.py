@@ -6,7 +6,7 @@ import json
 import statistics
 import sys
 
-WAYS = ["weir", "weir_h2", "before_h2", "weir_h2c", "before_h2c", "weir_tls", "before_tls", "nginx_tls", "forwarder", "haproxy", "nginx", "go", "litellm", "direct"]
+WAYS = ["weir", "before", "weir_h2", "before_h2", "weir_h2c", "before_h2c", "weir_tls", "before_tls", "nginx_tls", "forwarder", "haproxy", "nginx", "go", "litellm", "direct"]
 PEERS = ["forwarder", "haproxy", "nginx", "go", "litellm"]
 
 
