@@ -334,19 +334,19 @@ static void http1_put(struct gather *gather, struct str name, struct str value) 
 
 #define DIGITS_MAX 20 /* of 64 bits, in decimal */
 
-static void http1_put_number(struct gather *gather, uint64_t number, unsigned base) {
+static void http1_put_number(struct gather *gather, uint64_t number) {
     char text[DIGITS_MAX];
     size_t at = sizeof(text);
     do {
-        text[--at] = "0123456789abcdef"[number % base];
-        number /= base;
+        text[--at] = (char)('0' + number % 10);
+        number /= 10;
     } while (number);
     gather_append(gather, str_of(text + at, sizeof(text) - at));
 }
 
 static void put_status(struct gather *gather, int status) {
     gather_append(gather, STR("HTTP/1.1 "));
-    http1_put_number(gather, (uint64_t)status, 10);
+    http1_put_number(gather, (uint64_t)status);
     gather_append(gather, STR(" "));
     gather_append(gather, str_from(status_text(status)));
     gather_append(gather, STR("\r\n"));
@@ -389,7 +389,7 @@ static void put_framing(struct http1 *http1, struct gather *gather) {
     if (exchange->ended && !(trails && modern)) {
         http1->answer_left = (int64_t)exchange_queued(exchange);
         gather_append(gather, STR("content-length: "));
-        http1_put_number(gather, (uint64_t)http1->answer_left, 10);
+        http1_put_number(gather, (uint64_t)http1->answer_left);
         gather_append(gather, STR("\r\n"));
     } else if (modern) {
         http1->answer_chunked = true;
@@ -445,11 +445,29 @@ static void http1_put_head(struct http1 *http1, struct gather *gather) {
 
 /* --- answers: the body -------------------------------------------------------------------- */
 
+#define CHUNK_FRAME_BYTES (DIGITS_MAX + 2 + 2)
+
+static char *put_hex(char *at, size_t number) {
+    unsigned shift = 0;
+    while (number >> shift > 15) shift += 4;
+    for (;; shift -= 4) {
+        *at++ = "0123456789abcdef"[number >> shift & 15];
+        if (shift == 0) return at;
+    }
+}
+
+/* In one go: most chunks are a token's. */
 static void put_chunk(struct gather *gather, struct str bytes) {
-    http1_put_number(gather, bytes.len, 16);
-    gather_append(gather, STR("\r\n"));
-    gather_append(gather, bytes);
-    gather_append(gather, STR("\r\n"));
+    char *begin = gather->at + gather->len;
+    assert(bytes.len && bytes.len + CHUNK_FRAME_BYTES <= gather_room(gather));
+    char *at = put_hex(begin, bytes.len);
+    *at++ = '\r';
+    *at++ = '\n';
+    memcpy(at, bytes.at, bytes.len);
+    at += bytes.len;
+    *at++ = '\r';
+    *at++ = '\n';
+    gather->len += (size_t)(at - begin);
 }
 
 static void http1_put_body(struct http1 *http1, struct gather *gather) {
@@ -475,7 +493,6 @@ static void http1_put_body(struct http1 *http1, struct gather *gather) {
 }
 
 #define NOW_MAX_BYTES (16 * KIB) /* larger ones are not worth a stack */
-#define CHUNK_FRAME_BYTES (DIGITS_MAX + 2 + 2)
 
 /* Only what has the simplest form: a chunk. */
 static bool http1_send_now(struct exchange *exchange, struct str bytes) {
@@ -522,19 +539,22 @@ static void end_exchange(struct http1 *http1) {
     if (!goes_on) conn_finish(conn);
 }
 
-static void http1_gather(struct conn *conn, struct gather *gather) {
-    struct http1 *http1 = conn->protocol_state;
+static void put_own(struct http1 *http1, struct gather *gather) {
+    if (http1->own.len == 0) return;
     gather_append(gather, buf_str(&http1->own));
     buf_release(&http1->own);
+}
+
+static void http1_gather(struct conn *conn, struct gather *gather) {
+    struct http1 *http1 = conn->protocol_state;
+    put_own(http1, gather);
     while (conn->state == CONN_OPEN && !gather_full(gather)) {
         if (!http1->exchange) http1_resume(http1);
         if (!http1->exchange || !put_answer(http1, gather)) break;
         end_exchange(http1);
     }
     if (http1->step == HTTP1_RAW) http1_resume(http1);
-    /* The request may have been refused just now. */
-    gather_append(gather, buf_str(&http1->own));
-    buf_release(&http1->own);
+    put_own(http1, gather); /* the request may have been refused just now */
 }
 
 /* --- the rest ----------------------------------------------------------------------------- */
