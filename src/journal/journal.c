@@ -531,6 +531,10 @@ struct str cursor_texts(struct cursor *cursor, size_t max_bytes, size_t *ret_cou
     return bytes;
 }
 
+bool cursor_is_at_end(const struct cursor *cursor) {
+    return cursor->seq >= journal_visible(cursor->journal);
+}
+
 uint64_t cursor_seq(const struct cursor *cursor) {
     return cursor->seq > cursor->after ? cursor->seq : cursor->after;
 }

@@ -107,6 +107,9 @@ bool cursor_next(struct cursor *cursor, struct event *ret);
  * or there is none. */
 struct str cursor_texts(struct cursor *cursor, size_t max_bytes, size_t *ret_count);
 
+/* Whether every visible event has been read. */
+bool cursor_is_at_end(const struct cursor *cursor);
+
 /* The seq of the last event read. */
 uint64_t cursor_seq(const struct cursor *cursor);
 

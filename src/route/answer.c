@@ -440,14 +440,16 @@ void route_consumed(struct route_call *call, size_t len) {
 }
 
 /* An event that does not fit is not sent in part: the reader is cut off before it. */
-static void touch(struct route_call *call, struct buf *out, size_t begin) {
-    if (buf_ok(out)) {
-        exchange_touch(call->exchange);
-        return;
-    }
+static bool fits_whole(struct route_call *call, struct buf *out, size_t begin) {
+    if (buf_ok(out)) return true;
     out->len = begin;
     out->full = false;
     route_cut(call);
+    return false;
+}
+
+static void touch(struct route_call *call, struct buf *out, size_t begin) {
+    if (fits_whole(call, out, begin)) exchange_touch(call->exchange);
 }
 
 /* Models and tools write values on several lines, which stand in ours as they came. */
@@ -478,6 +480,11 @@ struct buf *route_sse_out(struct route_call *call) {
 
 void route_sse_wrote(struct route_call *call, size_t begin) {
     touch(call, exchange_out(call->exchange), begin);
+}
+
+void route_sse_wrote_now(struct route_call *call, size_t begin) {
+    if (fits_whole(call, exchange_out(call->exchange), begin))
+        exchange_touch_now(call->exchange);
 }
 
 void route_piece(struct route_call *call, struct str bytes) {

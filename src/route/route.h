@@ -202,6 +202,8 @@ void route_sse_event(struct route_call *call, struct str name, struct str id, st
  * then call route_sse_wrote() with the length that it had. NULL: the call was cut. */
 struct buf *route_sse_out(struct route_call *call);
 void route_sse_wrote(struct route_call *call, size_t begin);
+/* The same where nothing will join them in this turn: see exchange_send_now(). */
+void route_sse_wrote_now(struct route_call *call, size_t begin);
 /* Send a comment line, which readers ignore: the heartbeat. */
 void route_sse_comment(struct route_call *call, struct str text);
 /* End the body. The caller has already sent the contract's last event. */

@@ -304,19 +304,33 @@ void exchange_send(struct exchange *exchange, struct str bytes) {
     exchange_touch(exchange);
 }
 
-/* Whether nothing of this exchange and its connection waits, so that bytes may leave. */
+/* Whether nothing of this exchange and its connection waits, so that bytes may leave. What the
+ * queue holds that was not counted yet are these bytes. */
 static bool may_leave_now(const struct exchange *exchange) {
     const struct conn *conn = exchange->conn;
-    return exchange->out.len == 0 && !list_linked(&exchange->dirty) && !exchange->ended &&
-           conn->state == CONN_OPEN && !conn->yields && conn_unsent_bytes(conn) == 0;
+    return exchange->counted == 0 && exchange->out_at == 0 && !list_linked(&exchange->dirty) &&
+           !exchange->ended && conn->state == CONN_OPEN && !conn->yields &&
+           conn_unsent_bytes(conn) == 0;
 }
 
 void exchange_send_now(struct exchange *exchange, struct str bytes) {
     const struct protocol *protocol = exchange->conn->protocol;
     if (exchange->aborted || bytes.len == 0) return;
-    if (!protocol->send_now || !may_leave_now(exchange) ||
+    if (!protocol->send_now || exchange->out.len || !may_leave_now(exchange) ||
         !protocol->send_now(exchange, bytes)) {
         exchange_send(exchange, bytes);
+    }
+}
+
+void exchange_touch_now(struct exchange *exchange) {
+    const struct protocol *protocol = exchange->conn->protocol;
+    struct buf *out = &exchange->out;
+    bool leaves = protocol->send_now && out->len && buf_ok(out) && !exchange->aborted &&
+                  may_leave_now(exchange) && protocol->send_now(exchange, buf_str(out));
+    if (leaves) {
+        home_take_spare(exchange->conn->home, out);
+    } else {
+        exchange_touch(exchange);
     }
 }
 

@@ -137,6 +137,7 @@ void exchange_touch(struct exchange *exchange);
  * connections are sent: they leave before it returns if nothing waits in front of them. What
  * could not leave is queued. */
 void exchange_send_now(struct exchange *exchange, struct str bytes);
+void exchange_touch_now(struct exchange *exchange); /* in place of exchange_touch() */
 
 /* Bytes queued here and not yet accepted by the connection's own write buffer. */
 size_t exchange_queued(const struct exchange *exchange);

@@ -378,6 +378,10 @@ void exchange_send_now(struct exchange *x, struct str bytes) {
     if (bytes.len) exchange_send(x, bytes);
 }
 
+void exchange_touch_now(struct exchange *x) {
+    exchange_touch(x);
+}
+
 size_t exchange_queued(const struct exchange *x) {
     return x->out.len;
 }

@@ -627,6 +627,46 @@ static void what_is_sent_now_stays_behind_what_waits(void **state) {
     assert_text(&scene->fake, CHUNKED_HEAD "6\r\nonetwo\r\n9\r\nthreefour\r\n");
 }
 
+static void append_now(struct scene *scene, struct str bytes) {
+    buf_append(exchange_out(scene->played.exchange), bytes);
+    exchange_touch_now(scene->played.exchange);
+}
+
+static void what_is_appended_leaves_before_the_turn_ends(void **state) {
+    struct scene *scene = *state;
+    stream(scene);
+    append_now(scene, STR("an event of seventeen"));
+    append_now(scene, STR_EMPTY); /* no chunk of nothing: it would end the body */
+    assert_text(&scene->fake, CHUNKED_HEAD "15\r\nan event of seventeen\r\n");
+    assert_int_equal(exchange_queued(scene->played.exchange), 0);
+    append_now(scene, STR("two"));
+    exchange_end(scene->played.exchange, NULL, 0);
+    turn(scene);
+    assert_text(&scene->fake,
+                CHUNKED_HEAD "15\r\nan event of seventeen\r\n3\r\ntwo\r\n0\r\n\r\n");
+    assert_int_equal(scene->played.how, EXCHANGE_COMPLETE);
+}
+
+static void what_is_appended_stays_behind_what_waits(void **state) {
+    struct scene *scene = *state;
+    ask(scene, STR(GET HOST END));
+    exchange_head(scene->played.exchange, 200, NULL, 0);
+    append_now(scene, STR("one"));
+    append_now(scene, STR("two"));
+    assert_int_equal(scene->fake.sends, 0); /* the head waits */
+    turn(scene);
+    say(scene, STR("three"));
+    append_now(scene, STR("four"));
+    turn(scene);
+    scene->fake.window = 4; /* of the next chunk */
+    append_now(scene, STR("five"));
+    append_now(scene, STR("six"));
+    fake_allow(&scene->fake, 1000);
+    turn(scene);
+    assert_text(&scene->fake,
+                CHUNKED_HEAD "6\r\nonetwo\r\n9\r\nthreefour\r\n4\r\nfive\r\n3\r\nsix\r\n");
+}
+
 /* Events sent now, then queued, while the peer takes `first` bytes and then `step` at a time. */
 static void assert_cut_reads_the_same(size_t first, size_t step) {
     static const char event[] = "0123456789abcdefghi";
@@ -644,10 +684,14 @@ static void assert_cut_reads_the_same(size_t first, size_t step) {
     for (size_t i = 0; i < 6; i++) {
         struct str part = str_head(str_from(event), 10 + i);
         buf_append(&body, part);
-        if (i % 3 == 2)
+        if (i % 3 == 2) {
             exchange_send(played.exchange, part);
-        else
+        } else if (i % 3 == 1) {
+            buf_append(exchange_out(played.exchange), part);
+            exchange_touch_now(played.exchange);
+        } else {
             exchange_send_now(played.exchange, part);
+        }
         if (i % 2) loop_turn(fake.loop);
     }
     exchange_end(played.exchange, NULL, 0);
@@ -1111,6 +1155,8 @@ int main(void) {
         SCENE(past_its_limit_a_stalled_connection_loses_the_exchange),
         SCENE(what_is_sent_now_leaves_before_the_turn_ends),
         SCENE(what_is_sent_now_stays_behind_what_waits),
+        SCENE(what_is_appended_leaves_before_the_turn_ends),
+        SCENE(what_is_appended_stays_behind_what_waits),
         cmocka_unit_test(what_is_sent_now_reads_the_same_however_little_is_taken),
         SCENE(a_peer_that_takes_part_of_it_and_no_more_is_cut),
         SCENE(a_write_that_fails_now_is_told_later),

@@ -86,6 +86,7 @@ static void project_texts(struct str texts, size_t count, void *ctx) {
 
 static const struct stream_wire wire_with_texts = {.project = project,
                                                    .project_texts = project_texts,
+                                                   .project_last_texts = project_texts,
                                                    .queued = queued,
                                                    .wake_at = wake_at,
                                                    .stalled_ms = stalled_ms,

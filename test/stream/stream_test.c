@@ -20,7 +20,7 @@ struct view {
     uint64_t stuck_since_ms;
     bool frees; /* the stream, from inside ended() */
     /* What came. */
-    size_t data, lasts, ended, heartbeats, stretches;
+    size_t data, lasts, ended, heartbeats, stretches, last_stretches;
     uint64_t last_seq;
     enum close_frame last;
     struct close_ending ending;
@@ -57,6 +57,12 @@ static void project_texts(struct str texts, size_t count, void *ctx) {
     view->last_seq += count;
     for (; count > 0; count--) assert_true(event_take_text(&texts, &agent, &text));
     assert_int_equal(texts.len, 0);
+}
+
+static void project_last_texts(struct str texts, size_t count, void *ctx) {
+    struct view *view = ctx;
+    view->last_stretches++;
+    project_texts(texts, count, ctx);
 }
 
 static size_t queued(void *ctx) {
@@ -113,6 +119,14 @@ static const struct stream_wire by_stretch = {.project = project,
                                               .wake_at = wake_at,
                                               .stalled_ms = stalled_ms,
                                               .ended = ended};
+
+static const struct stream_wire by_last_stretch = {.project = project,
+                                                   .project_texts = project_texts,
+                                                   .project_last_texts = project_last_texts,
+                                                   .queued = queued,
+                                                   .wake_at = wake_at,
+                                                   .stalled_ms = stalled_ms,
+                                                   .ended = ended};
 
 static void view_on(struct view *view, struct loop *loop, struct journal *journal,
                     enum close_mode mode, uint64_t after, const struct stream_wire *with) {
@@ -204,6 +218,36 @@ static void texts_go_to_the_wire_together_with_nothing_lost_between(void **state
         journal_unref(journal);
         loop_free(loop);
     }
+}
+
+static void texts_that_nothing_follows_yet_are_known_to_the_wire(void **state) {
+    (void)state;
+    struct loop *loop = loop_new_fake();
+    struct journal *journal = new_journal(loop);
+    struct view view;
+    view_on(&view, loop, journal, CLOSE_DONE, 0, &by_last_stretch);
+    say(journal, EVENT_STARTED);
+    say(journal, EVENT_TEXT);
+    loop_turn(loop);
+    assert_int_equal(view.last_stretches, 1);
+    for (size_t n = 0; n < 3; n++) say(journal, EVENT_TEXT);
+    loop_turn(loop);
+    assert_int_equal(view.last_stretches, 2);
+    say(journal, EVENT_TEXT); /* something follows */
+    say(journal, EVENT_USAGE);
+    loop_turn(loop);
+    assert_int_equal(view.last_stretches, 2);
+    assert_int_equal(view.stretches, 3);
+    say(journal, EVENT_TEXT);
+    say(journal, EVENT_DONE);
+    loop_turn(loop);
+    assert_int_equal(view.last_stretches, 2);
+    assert_int_equal(view.stretches, 4);
+    assert_int_equal(view.last_seq, 9);
+    assert_int_equal(view.ended, 1);
+    close_view(&view);
+    journal_unref(journal);
+    loop_free(loop);
 }
 
 /* K19 */
@@ -473,6 +517,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_become_frames_in_order_and_one_last_frame),
         cmocka_unit_test(texts_go_to_the_wire_together_with_nothing_lost_between),
+        cmocka_unit_test(texts_that_nothing_follows_yet_are_known_to_the_wire),
         cmocka_unit_test(a_late_stream_reads_from_where_it_says),
         cmocka_unit_test(a_full_transport_holds_the_cursor_until_it_drains),
         cmocka_unit_test(a_peer_that_reads_a_little_is_not_stalled),

@@ -34,13 +34,19 @@ static void put_delta(struct buf *out, struct str text) {
 }
 
 /* The same bytes as frame_object() sends, without a document between. */
-void frame_deltas(struct route_call *call, struct str texts) {
+void frame_deltas(struct route_call *call, struct str text, struct str more,
+                  enum frame_leave leave) {
     struct buf *out = route_sse_out(call);
-    struct str agent, text;
+    struct str agent;
     if (!out) return;
     size_t begin = out->len;
-    while (event_next_text(&texts, &agent, &text)) put_delta(out, text);
-    route_sse_wrote(call, begin);
+    do {
+        put_delta(out, text);
+    } while (event_next_text(&more, &agent, &text));
+    if (leave == FRAME_LEAVES_NOW)
+        route_sse_wrote_now(call, begin);
+    else
+        route_sse_wrote(call, begin);
 }
 
 void frame_error(struct route_call *call, enum err_code code, struct str message) {

@@ -114,20 +114,27 @@ static void stream_project(const struct event *event, enum close_frame frame, vo
 }
 
 /* A stretch of texts contains no seam, because other events come between two replies. */
-static void stream_project_texts(struct str texts, size_t count, void *ctx) {
-    struct turn *turn = ctx;
+static void show_texts(struct turn *turn, struct str texts, enum frame_leave leave) {
     struct event first = {.kind = EVENT_TEXT};
-    struct str rest = texts;
-    (void)count;
     if (turn->repeat.seq) {
         report_difference(turn);
         return;
     }
-    if (!event_take_text(&rest, &first.agent, &first.text.text)) return;
+    if (!event_next_text(&texts, &first.agent, &first.text.text)) return;
     turn_note(turn, &first);
     if (seam_before(&turn->seam, &first, SEAM_OF_STREAM))
         frame_object(turn->http.call, STR_EMPTY, "delta", STR(SEAM_TEXT));
-    frame_deltas(turn->http.call, texts);
+    frame_deltas(turn->http.call, first.text.text, texts, leave);
+}
+
+static void stream_project_texts(struct str texts, size_t count, void *ctx) {
+    (void)count;
+    show_texts(ctx, texts, FRAME_LEAVES_LATER);
+}
+
+static void stream_project_last_texts(struct str texts, size_t count, void *ctx) {
+    (void)count;
+    show_texts(ctx, texts, FRAME_LEAVES_NOW);
 }
 
 /* This contract's stream always ends with `[DONE]`, after success and after failure. */
@@ -147,6 +154,7 @@ const struct stream_wire turn_stream_wire = {
     .judge = turn_judge,
     .project = stream_project,
     .project_texts = stream_project_texts,
+    .project_last_texts = stream_project_last_texts,
     .queued = http_turn_queued,
     .wake_at = http_turn_wake_at,
     .stalled_ms = http_turn_stalled_ms,
