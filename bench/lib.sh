@@ -11,6 +11,8 @@ OUT=$BUILD/bench
 WEIR=${BENCH_WEIR:-$BUILD/weir}        # another build, to compare
 KEY=bench-key                          # that tokens are signed with
 RUNNER=(taskset -c 0)                  # in front of a server
+FIRST=()                               # BENCH_FIFO=1: in front of what runs before all else
+[ -z "${BENCH_FIFO:-}" ] || FIRST=(chrt -f 5)
 PID=                                   # of the server that runs
 mkdir -p "$OUT"
 DATA=$(mktemp -d "${BENCH_DATA:-$OUT}/data-XXXXXX")

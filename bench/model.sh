@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # model: tokens of a model on their way to a caller, through weir and through others.
 #
-#   bench/model.sh               about three minutes
+#   bench/model.sh               about four minutes
 #   bench/model.sh --short       some seconds: whether everything still runs
+#   BENCH_SESSIONS="100 500 1000" bench/model.sh    a table for each number of turns at the same time
+#   BENCH_FIFO=1 bench/model.sh                     all that is measured before all else that runs
 #
 # bench/model_mock.c answers SESSIONS requests at 100 tokens a second each. They go to the
 # reader directly, through a raw forwarder (bench/peers/forwarder.c, the floor), through haproxy
@@ -14,10 +16,11 @@
 # BENCH_WAYS="weir weir_tls nginx_tls" asks the mock over TLS, too: haproxy stands before it on core 1.
 # With BENCH_BEFORE, another weir, the ways before and before_tls measure that one.
 #
-# BENCH_WAYS="forwarder weir weir_h2" speaks HTTP/2 at both ends in weir_h2: the reader has four
-# connections for all turns, and the mock speaks HTTP/2 over TLS to weir, with room for all of them on
-# one connection. weir_h2c is the same without TLS. The forwarder of the same run has a socket a turn at
-# both ends. before_h2 and before_h2c are the same with BENCH_BEFORE.
+# weir_h2 speaks HTTP/2 at both ends: the reader has four connections for all turns (BENCH_CONNECTIONS=1:
+# one), and the mock speaks HTTP/2 over TLS to weir, with room for a thousand of them on one connection.
+# weir_h2c is the same without TLS. The forwarder of the same run has a socket a turn at both ends, and no
+# TLS. before_h2 and before_h2c are the same with BENCH_BEFORE. BENCH_WAYS="forwarder weir_h2 weir_h2c"
+# measures only these.
 #
 # BENCH_WAYS="weir litellm" BENCH_SESSIONS=20 puts LiteLLM's proxy beside it: a gateway that reads
 # what it passes on, as weir does (bench/peers/litellm/build.sh installs it). It takes some 2,000
@@ -30,13 +33,13 @@ cd "$(dirname "$0")/.."
 
 ROUNDS=${BENCH_RUNS:-5}
 SECONDS_EACH=${BENCH_SECONDS:-5}
-SESSIONS=${BENCH_SESSIONS:-500}
-if [ "${1:-}" = --short ]; then ROUNDS=1 SECONDS_EACH=1 SESSIONS=20; fi
+LOADS=${BENCH_SESSIONS:-500}
+CONNECTIONS=${BENCH_CONNECTIONS:-4} # of the reader, with HTTP/2
+if [ "${1:-}" = --short ]; then ROUNDS=1 SECONDS_EACH=1 LOADS=20; fi
 TOKENS=$(((SECONDS_EACH + 3) * 100)) # the measured part lies well inside of each turn
-WAYS=${BENCH_WAYS:-"direct forwarder haproxy nginx weir weir_h2"}
-RESULTS=$OUT/model.jsonl
+WAYS=${BENCH_WAYS:-"direct forwarder haproxy nginx weir weir_h2 weir_h2c"}
 SEALER='' SEALED_PORT=''
-: >"$RESULTS"
+FAILED=0
 
 compile() {
     compile_driver
@@ -70,14 +73,14 @@ frontend in
 backend mock
     server mock 127.0.0.1:$MOCK_PORT
 END
-    taskset -c 0 haproxy -db -f "$OUT/haproxy.cfg" 2>"$OUT/haproxy.log" &
+    "${FIRST[@]}" taskset -c 0 haproxy -db -f "$OUT/haproxy.cfg" 2>"$OUT/haproxy.log" &
     PID=$!
     await_port "$PORT"
 }
 
 start_forwarder() {
     rm -f "$OUT/forwarder.json"
-    taskset -c 0 "$OUT/forwarder" "$OUT/forwarder.json" "$MOCK_PORT" &
+    "${FIRST[@]}" taskset -c 0 "$OUT/forwarder" "$OUT/forwarder.json" "$MOCK_PORT" &
     PID=$!
     PORT=$(port_in "$OUT/forwarder.json" http)
 }
@@ -102,7 +105,7 @@ frontend in
 backend mock
     server mock 127.0.0.1:$MOCK_PORT
 END
-    taskset -c 1 haproxy -db -f "$OUT/sealer.cfg" 2>"$OUT/sealer.log" &
+    "${FIRST[@]}" taskset -c 1 haproxy -db -f "$OUT/sealer.cfg" 2>"$OUT/sealer.log" &
     SEALER=$!
     PORT=$SEALED_PORT
     await_port "$PORT"
@@ -141,7 +144,7 @@ http {
     }
 }
 END
-    taskset -c 0 nginx -p "$OUT/nginx" -c nginx.conf 2>"$OUT/nginx.log" &
+    "${FIRST[@]}" taskset -c 0 nginx -p "$OUT/nginx" -c nginx.conf 2>"$OUT/nginx.log" &
     PID=$!
     await_port "$PORT"
 }
@@ -160,28 +163,28 @@ start_weir() { # program, address of the model, settings
     rm -rf "$ports" "${DATA:?}"/*
     OPENAI_API_KEY=none OPENAI_BASE_URL=${2:-http://127.0.0.1:$MOCK_PORT}/v1 \
         SSL_CERT_FILE=$OUT/mock.pem SSL_CERT_DIR='' \
-        taskset -c 0 "${1:-$WEIR}" serve -c "${3:-bench/model.yaml}" --threads 1 --data "$DATA" \
+        "${FIRST[@]}" taskset -c 0 "${1:-$WEIR}" serve -c "${3:-bench/model.yaml}" --threads 1 --data "$DATA" \
         --http 127.0.0.1:0 --grpc off --nimi-grpc off --nimi-http off \
         --ports-file "$ports" 2>"$OUT/weir.log" &
     PID=$!
     PORT=$(port_in "$ports" http)
 }
 
-measure() { # way, round
+measure() { # way, round, turns
     local way=$1 path=/v1/chat/completions said
-    local arguments=(--streams "$SESSIONS" --chunks "$TOKENS" --seconds "$SECONDS_EACH")
+    local arguments=(--streams "$3" --chunks "$TOKENS" --seconds "$SECONDS_EACH")
     PID='' PORT=$MOCK_PORT
     case $way in
     weir | before | weir_tls | before_tls) "start_$way" && path=/stream ;;
     weir_h2 | before_h2 | weir_h2c | before_h2c)
         "start_$way" && path=/stream
-        arguments+=(--http2 4)
+        arguments+=(--http2 "$CONNECTIONS")
         ;;
     direct) ;;
     *) "start_$way" ;;
     esac
     [ -z "$PID" ] || arguments+=(--pid "$PID")
-    if said=$("$OUT/driver" tokens --port "$PORT" --path "$path" "${arguments[@]}" \
+    if said=$("${FIRST[@]}" "$OUT/driver" tokens --port "$PORT" --path "$path" "${arguments[@]}" \
         2>"$OUT/driver.log"); then
         printf '{"way": "%s", "round": %d, "result": %s}\n' "$way" "$2" "$said" >>"$RESULTS"
     else
@@ -198,9 +201,15 @@ done
 start_mock "$TOKENS"
 sharing_settings >"$OUT/sharing.yaml"
 case $WAYS in *_tls*) start_sealer ;; esac
-for round in $(seq "$ROUNDS"); do
-    say "round $round of $ROUNDS: $SESSIONS models talking, $WAYS"
-    for way in $WAYS; do measure "$way" "$round"; done
+: >"$OUT/model.md"
+for sessions in $LOADS; do
+    RESULTS=$OUT/model_$sessions.jsonl
+    : >"$RESULTS"
+    for round in $(seq "$ROUNDS"); do
+        say "round $round of $ROUNDS: $sessions models talking, $WAYS"
+        for way in $WAYS; do measure "$way" "$round" "$sessions"; done
+    done
+    { python3 bench/model_table.py "$RESULTS" && echo; } | tee -a "$OUT/model.md"
+    ! grep -q '"failed"' "$RESULTS" || FAILED=1
 done
-python3 bench/model_table.py "$RESULTS" | tee "$OUT/model.md"
-! grep -q '"failed"' "$RESULTS"
+exit "$FAILED"

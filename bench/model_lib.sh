@@ -17,7 +17,7 @@ sharing_settings() { sed 's/# http2: /http2: /' bench/model.yaml; }
 start_mock() { # tokens of an answer, of them a second
     rm -f "$OUT/mock.json"
     certify_mock
-    taskset -c 1 "$OUT/model_mock" "$OUT/mock.json" "$1" "${2:-100}" "$OUT/mock.pem" "$OUT/mock.key" &
+    "${FIRST[@]}" taskset -c 1 "$OUT/model_mock" "$OUT/mock.json" "$1" "${2:-100}" "$OUT/mock.pem" "$OUT/mock.key" &
     MOCK=$!
     MOCK_PORT=$(port_in "$OUT/mock.json" http)
 }

@@ -29,6 +29,12 @@ def added(lines, way, path):
     return {n: through[n] - direct[n] for n in through if n in direct and way != "direct"}
 
 
+def of_floor(lines, way, path):
+    """Of what the forwarder of the same round took."""
+    floor, through = values(lines, "forwarder", path), values(lines, way, path)
+    return {n: through[n] / floor[n] for n in through if floor.get(n)}
+
+
 def cell(numbers, scale, digits):
     numbers = [number * scale for number in numbers.values()]
     if not numbers:
@@ -42,6 +48,7 @@ def cell(numbers, scale, digits):
 # title, where the numbers come from, path, scale, digits
 ROWS = [
     ("CPU a token, µs", values, "cpu_us_per_token", 1, 2),
+    ("CPU a token : forwarder's", of_floor, "cpu_us_per_token", 1, 2),
     ("tokens a second", values, "tokens_per_second", 1, 0),
     ("model to reader, p50, ms", values, "delay_us.p50", 1e-3, 2),
     ("model to reader, p99, ms", values, "delay_us.p99", 1e-3, 2),
@@ -52,19 +59,19 @@ ROWS = [
 
 
 def ratio(ours, theirs):
-    """How many times less weir takes, round by round; below 1 it takes more."""
+    """How many times less weir takes, with HTTP/1.1; below 1 it takes more."""
     both = [n for n in ours if n in theirs and ours[n]]
     return f"{statistics.median(theirs[n] / ours[n] for n in both):.2f}" if both else "-"
 
 
 def table(lines):
     ways = [way for way in WAYS if any(line["way"] == way for line in lines)]
-    peers = [way for way in ways if way in PEERS]
+    peers = [way for way in ways if way in PEERS and "weir" in ways]
     yield ["measured", *ways, *(f"weir : {peer}" for peer in peers)]
     yield ["---"] * (len(ways) + len(peers) + 1)
     for title, source, path, scale, digits in ROWS:
         found = {way: source(lines, way, path) for way in ways}
-        ratios = [ratio(found["weir"], found[peer]) if title.startswith("CPU") else "-"
+        ratios = [ratio(found["weir"], found[peer]) if path.startswith("cpu") and source is values else "-"
                   for peer in peers]
         yield [title, *(cell(found[way], scale, digits) for way in ways), *ratios]
 
