@@ -12,6 +12,7 @@
 
 #define BYTE_ORDER_MARK STR("\xEF\xBB\xBF")
 
+/* An event that is one line, and arrives whole, touches only what stands before `type`. */
 struct sse {
     sse_event_fn *on_event;
     void *ctx;
@@ -22,13 +23,19 @@ struct sse {
     bool dispatching;
     bool has_data; /* a data line came, perhaps empty */
     bool has_retry;
-    uint64_t retry_ms;
     bool whole_line; /* the line that is taken stands in the bytes that were fed */
+    bool full;       /* one of the buffers refused an append */
+    bool has_type;   /* of this event: `type`, `data` or `id` was set */
+    bool has_copy;
+    bool has_id;
+    bool ids;        /* an event so far had one: `last_id` holds something */
     struct str lent; /* the only data line, if it stands there; at NULL otherwise */
     struct buf line; /* the incomplete line */
+
     struct buf type, data;
     struct buf id;      /* set by the lines of this event */
     struct buf last_id; /* set by the last complete event */
+    uint64_t retry_ms;
 };
 
 #define MARK_DONE SIZE_MAX
@@ -119,18 +126,22 @@ static void empty(struct buf *buf) {
     }
 }
 
-static void sse_set(struct buf *buf, struct str value) {
+static void sse_set(struct sse *sse, struct buf *buf, struct str value) {
     buf_clear(buf);
     utf8_append_repaired(buf, value);
+    sse->full |= !buf_ok(buf);
 }
 
 static void take_type(struct sse *sse, struct str value) {
-    sse_set(&sse->type, value);
+    sse_set(sse, &sse->type, value);
+    sse->has_type = true;
 }
 
 /* Copy the data line that was lent so far. */
 static void keep_lent(struct sse *sse) {
-    if (sse->lent.at) buf_append(&sse->data, sse->lent);
+    if (!sse->lent.at) return;
+    sse->full |= !buf_append(&sse->data, sse->lent);
+    sse->has_copy = true;
     sse->lent.at = NULL;
 }
 
@@ -144,11 +155,14 @@ static void take_data(struct sse *sse, struct str value) {
     keep_lent(sse);
     if (sse->has_data) buf_append_byte(&sse->data, '\n');
     utf8_append_repaired(&sse->data, value);
-    sse->has_data = true;
+    sse->full |= !buf_ok(&sse->data);
+    sse->has_data = sse->has_copy = true;
 }
 
 static void take_id(struct sse *sse, struct str value) {
-    if (str_find_byte(value, '\0') == value.len) sse_set(&sse->id, value);
+    if (str_find_byte(value, '\0') < value.len) return;
+    sse_set(sse, &sse->id, value);
+    sse->has_id = true;
 }
 
 static void take_retry(struct sse *sse, struct str value) {
@@ -186,22 +200,24 @@ static void take_field(struct sse *sse, struct str line) {
 
 /* A blank line ends the event. It is reported only if it had a data line. */
 static void dispatch(struct sse *sse) {
-    if (!str_equal(buf_str(&sse->id), buf_str(&sse->last_id)))
-        sse_set(&sse->last_id, buf_str(&sse->id));
+    if (sse->has_id) {
+        sse_set(sse, &sse->last_id, buf_str(&sse->id));
+        sse->ids = true;
+    }
     if (sse->has_data && !sse->stopped) {
         struct sse_event event = {
-            .type = sse->type.len ? buf_str(&sse->type) : STR("message"),
+            .type = sse->has_type && sse->type.len ? buf_str(&sse->type) : STR("message"),
             .data = sse->lent.at ? sse->lent : buf_str(&sse->data),
-            .id = buf_str(&sse->last_id),
+            .id = sse->ids ? buf_str(&sse->last_id) : STR_EMPTY,
         };
         sse->dispatching = true;
         sse->on_event(&event, sse->ctx);
         sse->dispatching = false;
     }
-    empty(&sse->type);
-    empty(&sse->data);
+    if (sse->has_type) empty(&sse->type);
+    if (sse->has_copy) empty(&sse->data);
     sse->lent.at = NULL;
-    sse->has_data = false;
+    sse->has_type = sse->has_copy = sse->has_id = sse->has_data = false;
 }
 
 /* ---- Lines ---- */
@@ -218,7 +234,7 @@ static void sse_take_line(struct sse *sse, struct str line) {
  * costs nothing. */
 static void sse_keep(struct sse *sse, struct str part) {
     if (sse->line.len == 0 && str_starts(part, STR(":"))) sse->in_comment = true;
-    if (!sse->in_comment) buf_append(&sse->line, part);
+    if (!sse->in_comment) sse->full |= !buf_append(&sse->line, part);
 }
 
 /* A line that arrived whole is not copied, unless it exceeds the limit: it is then refused like
@@ -236,18 +252,13 @@ static void end_line(struct sse *sse, struct str part) {
         sse->in_comment = false;
         return;
     }
-    if (!buf_ok(&sse->line)) return;
+    if (sse->full) return;
     sse_take_line(sse, buf_str(&sse->line));
     empty(&sse->line);
 }
 
-static bool in_limits(const struct sse *sse) {
-    return buf_ok(&sse->line) && buf_ok(&sse->type) && buf_ok(&sse->data) && buf_ok(&sse->id) &&
-           buf_ok(&sse->last_id);
-}
-
 static void take_lines(struct sse *sse, struct str bytes) {
-    while (bytes.len && !sse->stopped && in_limits(sse)) {
+    while (bytes.len && !sse->stopped && !sse->full) {
         if (sse->after_cr && bytes.at[0] == '\n') bytes = str_skip(bytes, 1);
         if (bytes.len == 0) {
             sse->after_cr = false;
@@ -282,9 +293,9 @@ static struct str skip_mark(struct sse *sse, struct str bytes) {
 
 bool sse_feed(struct sse *sse, struct str bytes, struct err *e) {
     assert(!sse->dispatching);
-    if (in_limits(sse)) take_lines(sse, skip_mark(sse, bytes));
+    if (!sse->full) take_lines(sse, skip_mark(sse, bytes));
     keep_lent(sse);
-    return in_limits(sse) ||
+    return !sse->full ||
            err_set(e, ERR_TOO_LARGE, "an event is larger than %zu bytes", sse->line.max_bytes);
 }
 
