@@ -33,9 +33,18 @@ struct carrier {
 };
 
 struct http_call {
+    /* used for each piece of a body, and so close to each other */
     struct place *place;
-    struct http_sink sink;
     void *ctx;
+    struct http_sink sink;
+    struct gunzip *gunzip; /* NULL: the body is not compressed */
+    struct err *failed;    /* why one of our own callbacks stopped the response */
+    uint64_t last_byte_ms;
+    size_t body_bytes, body_max_bytes; /* the limit is the request's */
+    unsigned inside; /* functions of this call on the stack, besides libcurl */
+    bool begun, headed, carried, done, over;
+    bool paused; /* by the caller */
+
     const struct carrier *carrier; /* NULL: the request is refused */
     union {
         struct direct *direct;
@@ -43,24 +52,16 @@ struct http_call {
     };
     struct task turn;    /* starts the call, and continues it after a pause */
     struct err *refused; /* an error in the request, reported in the first turn */
-    struct err *failed;  /* why one of our own callbacks stopped the response */
 
     /* of the request */
     uint64_t first_byte_ms, stall_ms, total_ms;
-    size_t body_max_bytes;
     unsigned redirects_max;
     enum http_reach reach;
     bool secure; /* started with https: and never follows a redirect to http: */
 
     struct timer first_byte, stall, total;
     struct head head;
-    struct gunzip *gunzip; /* NULL: the body is not compressed */
-    size_t head_bytes, body_bytes;
-    uint64_t last_byte_ms;
-
-    unsigned inside; /* functions of this call on the stack, besides libcurl */
-    bool begun, headed, carried, done, over;
-    bool paused; /* by the caller */
+    size_t head_bytes;
 };
 
 /* As http_start(). The carrier is set with call->carrier before the first turn, or the call is

@@ -21,6 +21,7 @@
 struct direct {
     struct http_call *call;
     enum direct_state state;
+    unsigned inside;                    /* number of the link's events on the stack */
     struct buf method, address, fields; /* address: the URL; fields: the request's */
     struct url url;                     /* views into address */
     struct str body;                    /* borrowed from the caller */
@@ -37,7 +38,6 @@ struct direct {
     size_t dropped_bytes;
     unsigned redirects;
     bool connected;
-    unsigned inside; /* number of the link's events on the stack */
 };
 
 /* --- states ------------------------------------------------------------------------------- */

@@ -13,12 +13,12 @@ struct h2_request {
     struct h2_stream *stream; /* NULL: it has ended */
     const struct link_events *events;
     void *ctx;
+    unsigned inside; /* events on the stack */
+    bool headed;     /* the head has come */
+    bool paused, left;
     struct str body;  /* of the request: not handed to the stream yet */
     struct buf lines; /* of the response's head, those from lines_at on not reported yet */
     size_t lines_at;
-    bool headed; /* the head has come */
-    bool paused, left;
-    unsigned inside; /* events on the stack */
 };
 
 /* --- events ------------------------------------------------------------------------------- */

@@ -29,13 +29,21 @@ struct h2_session {
     bool silent;    /* a call was given up, and nothing has come since it began */
 };
 
+/* What a piece of a response touches comes first: with hundreds of calls nothing of them stays in a
+ * cache from one piece to the next, and each cache line is a wait. */
 struct h2_stream {
-    struct list link;           /* in its session's list */
     struct h2_session *session; /* NULL: the connection has ended */
-    int32_t id;
-    enum h2_stream_state state;
     const struct h2_events *events;
     void *ctx;
+    int32_t id;
+    enum h2_stream_state state;
+    unsigned inside; /* callbacks on the stack */
+    bool paused;
+    bool ended;        /* `end` is set; reported once all is read */
+    bool closed;       /* nghttp2 no longer knows it */
+    struct buf unread; /* response bytes kept during a pause */
+
+    struct list link;     /* in its session's list */
     unsigned status;      /* of the head being received */
     size_t section_bytes; /* of the section being received */
     struct buf out;       /* the unsent part of the request */
@@ -43,15 +51,10 @@ struct h2_stream {
     bool finished;     /* nothing follows `out` */
     bool deferred;     /* nghttp2 waits for more bytes */
     bool sent;         /* END_STREAM was sent */
-    struct buf unread; /* response bytes kept during a pause */
-    bool paused;
-    bool closed;       /* nghttp2 no longer knows it */
-    bool ended;        /* `end` is set; reported once all is read */
+    bool alone;        /* its session had carried others when it began, and had none */
+    uint64_t feeds;    /* the session's when it began */
     struct h2_end end; /* its `why` is &err, or NULL */
     struct err err;
-    unsigned inside; /* callbacks on the stack */
-    uint64_t feeds;  /* the session's when it began */
-    bool alone;      /* its session had carried others then, and had none */
 };
 
 /* --- states ------------------------------------------------------------------------------- */

@@ -115,10 +115,10 @@ struct reply {
     bool finished;
     bool over;              /* the end marker has arrived: anything after it is ignored */
     bool calls_passed_over; /* too many tool calls: the last ones were not reported */
-    struct reply_failure failure;
     /* The last event, if it only carried text and the next one may be like it: the dialect then
      * takes the text and reads nothing else. Any other event empties it. */
     struct json_template like;
+    struct reply_failure failure;
 };
 
 struct dialect {

@@ -23,18 +23,27 @@
 
 struct provider_call {
     struct remote *remote;
-    const struct provider_request *request;
     struct loop *loop;
     struct gate gate; /* in front of the listener */
-    enum remote_state state;
-    unsigned inside;  /* callbacks on the stack; the last one to return frees the call */
-    struct task task; /* continues after the start or a pause */
 
+    /* the events of a stream: close to each other, as each of them touches these */
+    struct sse *sse; /* NULL unless the response is a stream */
+    struct reply *reply;
+    uint64_t heard_ms; /* when it last said something, or the call was resumed */
+    struct http_call *http;
+    enum remote_state state;
+    unsigned inside;         /* callbacks on the stack; the last one to return frees the call */
+    struct json_pairs pairs; /* across the events of the stream */
+    bool spoiled;            /* the reply failed before its end */
+    bool closing;            /* the reply is over; the timer waits for the response's end */
+    bool ended;              /* the gate has the ending */
+    struct buf mended;       /* an event, without halves of pairs */
+
+    const struct provider_request *request;
+    struct task task;     /* continues after the start or a pause */
     bool whole;           /* asks for a response that is not a stream */
     bool refused_stream;  /* the reason: the server refused to stream */
-    uint64_t heard_ms;    /* when it last said something, or the call was resumed */
     struct buf url, body; /* the same for each attempt */
-    struct http_call *http;
     struct attempts attempts;
     struct timer timer; /* before a retry; and after the reply has finished */
     bool due;           /* the timer fired during a pause */
@@ -43,14 +52,6 @@ struct provider_call {
     bool answered;            /* it is a whole answer */
     struct buf answer;
 
-    struct sse *sse; /* NULL unless the response is a stream */
-    struct reply *reply;
-    struct json_pairs pairs; /* across the events of the stream */
-    struct buf mended;       /* an event, without halves of pairs */
-    bool spoiled;            /* the reply failed before its end */
-    bool closing;            /* the reply is over; the timer waits for the response's end */
-
-    bool ended; /* the gate has the ending */
     struct str model;
     struct reply_failure failure;
 };
