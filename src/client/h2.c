@@ -222,6 +222,10 @@ static void limit_idle(const struct place *place) {
 static void note_idle(struct h2 *h2) {
     bool idle = h2_session_streams(h2->session) == 0;
     if (idle == (h2->idle_ms != 0)) return;
+    if (idle && h2->visit.records)
+        records_release_buffers(h2->visit.records);
+    else if (h2->visit.records)
+        records_keep_buffers(h2->visit.records);
     h2->idle_ms = idle ? loop_now_ms(h2->place->loop) : 0;
     h2->heard_ms = loop_now_ms(h2->place->loop);
     h2_rearm(h2);
@@ -269,6 +273,7 @@ static bool h2_take(struct h2 *h2, struct str bytes) {
 
 static void h2_open(struct h2 *h2) {
     h2_move(h2, H2_OPEN);
+    if (h2->visit.records) records_keep_buffers(h2->visit.records);
     h2->heard_ms = loop_now_ms(h2->place->loop);
     h2_rearm(h2);
     loop_defer(h2->place->loop, &h2->settle);
@@ -462,7 +467,10 @@ struct h2 *h2_adopt(struct place *place, const struct url *url, enum http_reach 
     h2->reach = reach;
     h2->adopted = true;
     h2_attach(h2, rest->fd);
-    if (rest->visit) visit_move(&h2->visit, rest->visit, h2_on_ticket, h2);
+    if (rest->visit) {
+        visit_move(&h2->visit, rest->visit, h2_on_ticket, h2);
+        records_keep_buffers(h2->visit.records);
+    }
     buf_append(&h2->out, rest->unsent);
     h2_move(h2, H2_OPEN);
     h2->heard_ms = loop_now_ms(place->loop);

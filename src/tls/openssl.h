@@ -35,7 +35,8 @@
     USE(SSL_SESSION_free) USE(SSL_SESSION_up_ref) USE(SSL_SESSION_is_resumable)                \
     USE(SSL_SESSION_get_protocol_version) USE(SSL_set_ex_data) USE(SSL_get_ex_data)            \
     USE(SSL_get_ex_data_X509_STORE_CTX_idx) USE(SSL_is_init_finished) USE(SSL_has_pending)     \
-    USE(SSL_session_reused) USE(SSL_read) USE(SSL_write) USE(SSL_shutdown) USE(SSL_get_error)
+    USE(SSL_session_reused) USE(SSL_read) USE(SSL_write) USE(SSL_shutdown) USE(SSL_get_error)   \
+    USE(SSL_free_buffers)
 
 #define OPENSSL_CRYPTO_FUNCTIONS(USE)                                                          \
     USE(ERR_clear_error) USE(ERR_peek_error) USE(ERR_reason_error_string)                      \

@@ -97,6 +97,15 @@ unsigned long records_fault(const struct records *records) {
     return records->fault;
 }
 
+void records_keep_buffers(struct records *records) {
+    records->ssl->SSL_ctrl(records->state, SSL_CTRL_CLEAR_MODE, SSL_MODE_RELEASE_BUFFERS, NULL);
+}
+
+void records_release_buffers(struct records *records) {
+    records->ssl->SSL_ctrl(records->state, SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS, NULL);
+    records->ssl->SSL_free_buffers(records->state);
+}
+
 /* --- both directions ---------------------------------------------------------------------- */
 
 static enum records_verdict verdict_of(struct records *records, int result) {
@@ -107,12 +116,18 @@ static enum records_verdict verdict_of(struct records *records, int result) {
     }
 }
 
+/* OpenSSL's errors belong to the thread: those of another connection must not count for this one.
+ * To look first costs a quarter of emptying the list. */
+static void forget_errors(const struct records *records) {
+    if (records->ssl->ERR_peek_error()) records->ssl->ERR_clear_error();
+}
+
 /* Read until OpenSSL needs more bytes. This also performs the handshake. */
 static enum records_verdict records_read_all(struct records *records, struct buf *plain) {
     do {
         char *room = buf_room(plain, RECORDS_ROOM_BYTES);
         if (!room) return RECORDS_BROKEN;
-        records->ssl->ERR_clear_error();
+        forget_errors(records);
         int len = records->ssl->SSL_read(records->state, room, (int)RECORDS_ROOM_BYTES);
         if (len <= 0) return verdict_of(records, len);
         buf_grew(plain, (size_t)len);
@@ -140,7 +155,7 @@ enum records_verdict records_receive(struct records *records, struct str bytes,
 bool records_seal(struct records *records, struct str plain, struct buf *out) {
     if (plain.len == 0) return true;
     records->out = out;
-    records->ssl->ERR_clear_error();
+    forget_errors(records);
     int len = records->ssl->SSL_write(records->state, plain.at, (int)plain.len);
     records->out = NULL;
     return len == (int)plain.len;
@@ -149,7 +164,7 @@ bool records_seal(struct records *records, struct str plain, struct buf *out) {
 void records_end(struct records *records, struct buf *out) {
     if (!records_are_open(records)) return;
     records->out = out;
-    records->ssl->ERR_clear_error();
+    forget_errors(records);
     records->ssl->SSL_shutdown(records->state);
     records->out = NULL;
 }

@@ -47,6 +47,11 @@ enum records_verdict records_receive(struct records *records, struct str bytes,
 /* Whether the handshake is complete. */
 bool records_are_open(const struct records *records);
 
+/* By default OpenSSL's buffers, 16 KiB each, are allocated with each call, which is a tenth of what a
+ * short record costs. A connection in use may keep them; once it is idle they are released. */
+void records_keep_buffers(struct records *records);
+void records_release_buffers(struct records *records);
+
 /* OpenSSL's number for what broke them; 0: nothing did, or only we say so. */
 unsigned long records_fault(const struct records *records);
 
