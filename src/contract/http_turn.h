@@ -74,18 +74,18 @@ struct http_turn_kind {
 struct http_turn {
     const struct http_turn_kind *kind;
     struct http_turn_site *site;
-    struct list link; /* in site->turns */
     struct route_call *call;
-    enum close_mode mode; /* SINGLE: one body; else events */
-    const struct stream_wire *wire;
     struct stream *stream;
+    const struct stream_wire *wire;
+    enum close_mode mode;  /* SINGLE: one body; else events */
+    bool gone;             /* the peer has left; nothing more is sent */
+    bool says_leaving;     /* `leaving` comes from the request, not the settings */
+    struct list link;      /* in site->turns */
     struct follow *follow; /* reads a run that an earlier request started or answered */
     struct run *run;       /* started by this call; NULL: it reads a run that another started */
     uint64_t run_id;       /* of the run that it reads, or 0 */
     uint64_t resumed;      /* the id of a run that this call's decision resumed, or 0 */
     struct leaving leaving;
-    bool says_leaving; /* `leaving` comes from the request, not the settings */
-    bool gone;         /* the peer has left; nothing more is sent */
     /* Its words may be what a run of its session waits for at another replica. Set by the contract,
      * for a session that its caller names; a question that is named is looked for in any case. */
     bool words_decide;

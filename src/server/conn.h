@@ -308,17 +308,13 @@ struct section {
 
 struct exchange {
     struct conn *conn;
-    struct list link, dirty, waits;
     const struct exchange_events *events; /* NULL: answered by the server itself */
     void *ctx;
-    struct request *request;
-    struct section *head, *trailers; /* not yet passed to the protocol */
+    struct list dirty;
+    struct section *head; /* not yet passed to the protocol */
     struct buf out;
-    size_t out_at;     /* where in `out` the unsent bytes begin */
-    size_t counted;    /* how many of these conn->queued_bytes includes */
-    size_t unconsumed; /* body bytes the owner has not consumed */
-    size_t wake_low;
-    size_t head_bytes;    /* HTTP/2: size of the fields so far, as the limits count it */
+    size_t out_at;        /* where in `out` the unsent bytes begin */
+    size_t counted;       /* how many of these conn->queued_bytes includes */
     uint64_t progress_ms; /* when bytes last left, or began to wait */
     struct pace pace;     /* of the bytes waiting here */
     int32_t stream_id;    /* HTTP/2 */
@@ -339,6 +335,14 @@ struct exchange {
     bool peer_reset : 1;
     bool reset : 1;     /* HTTP/2: RST_STREAM is on its way */
     bool too_large : 1; /* the header section passed a limit */
+
+    /* not used for each piece of a long response */
+    struct list link, waits;
+    struct request *request;
+    struct section *trailers; /* not yet passed to the protocol */
+    size_t unconsumed;        /* body bytes the owner has not consumed */
+    size_t wake_low;
+    size_t head_bytes; /* HTTP/2: size of the fields so far, as the limits count it */
 };
 
 struct exchange *exchange_new(struct conn *conn, enum exchange_http http);

@@ -9,9 +9,9 @@ struct stream {
     struct stream_options options;
     struct close close;
     struct cursor *cursor;
+    uint64_t sent_ms;       /* when an event was last projected */
     struct timer stall;     /* runs while the transport is full */
     struct timer heartbeat; /* runs if the wire has one */
-    uint64_t sent_ms;       /* when an event was last projected */
 };
 
 static _Thread_local struct pool streams = POOL(sizeof(struct stream), 256);

@@ -24,20 +24,20 @@
 struct run;
 
 struct model_round {
-    struct provider_call *call;      /* NULL: no call is out */
-    struct provider_request request; /* of that call, or of the last one */
-    reply_event_fn *on_reply;        /* its listener */
+    struct provider_call *call; /* NULL: no call is out */
+    reply_event_fn *on_reply;   /* its listener */
     struct utf8_tail text_tail, thinking_tail;
+    struct str stop;      /* the one that the reply ended at, until that is noted; or empty */
+    unsigned model_calls; /* of the turn */
+    bool repairing;       /* the reply before this one had the wrong shape */
+    bool held;            /* the listener lags: the provider is paused */
+    struct stop_sequences stops;
+    struct provider_request request;     /* of the call, or of the last one */
     struct buf draft;                    /* a reply that needs a shape, until it is checked */
     const struct model_options *options; /* of the agent, or: */
     struct model_options *narrowed;      /* by the caller's; owned, NULL: never */
-    struct stop_sequences stops;
-    struct str stop;      /* the one that the reply ended at, until that is noted; or empty */
-    bool repairing;       /* the reply before this one had the wrong shape */
-    bool held;            /* the listener lags: the provider is paused */
-    struct str model;     /* the model that answered last */
-    unsigned model_calls; /* of the turn */
-    size_t aside_bytes;   /* of thinking and notes in the turn */
+    struct str model;                    /* the model that answered last */
+    size_t aside_bytes;                  /* of thinking and notes in the turn */
 };
 
 void model_round_init(struct run *run);

@@ -33,6 +33,16 @@ struct run {
     unsigned refs;
     enum run_state state;
     struct list link; /* in host->runs */
+
+    /* What each piece of a reply touches stands together: with hundreds of turns none of it stays in a
+     * cache until the next piece. */
+    const struct agent *agent; /* the current one */
+    bool ending_begun;         /* its last events are being written */
+    struct long_reply long_reply;
+    struct measure measure;
+    struct guarded guarded;
+    struct model_round model_round;
+    struct spending spending;
     struct record record;
 
     /* As the model sees it: history, then this turn. */
@@ -41,10 +51,8 @@ struct run {
     bool seen_hidden;     /* it belongs before `conversation`, and nothing has read it yet */
     struct arena *arena;
 
-    /* The turn: its current agent, and how it ends. */
-    const struct agent *agent;
+    /* The turn, and how it ends. */
     struct timer limit;    /* turn_max_ms */
-    bool ending_begun;     /* its last events are being written */
     struct buf turns;      /* for EVENT_DONE */
     struct str end_reason; /* of a failure; in the arena */
 
@@ -52,17 +60,12 @@ struct run {
     struct turn_request request;
     struct caller_tools caller_tools;
     struct admission admission;
-    struct guarded guarded;
     struct await_tools await_tools;
-    struct model_round model_round;
-    struct long_reply long_reply;
-    struct spending spending;
     struct compaction compaction;
     struct calls calls;
     struct own_calls own_calls;
     struct approval approval;
     struct detached detached;
-    struct measure measure;
 };
 
 /* Bytes of the reply's text so far, in memory or in the store. */
