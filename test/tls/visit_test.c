@@ -405,6 +405,34 @@ static void it_reads_the_same_however_it_is_cut(void **state) {
     }
 }
 
+/* Half of a record waits in a buffer that is to be released. */
+static void nothing_is_lost_when_buffers_are_kept_or_released(void **state) {
+    (void)state;
+    struct scene scene = {0};
+    open_scene(&scene, "root", "server");
+    assert_true(shake_hands(&scene, "localhost"));
+    struct records *ours = scene.visit.records;
+    records_keep_buffers(ours);
+    they_say(&scene, STR("one "));
+    we_say(&scene, STR("a "));
+    assert_true(records_seal(scene.theirs, STR("two "), &scene.to_us));
+    struct str sealed = buf_str(&scene.to_us);
+    for (size_t i = 0; i < sealed.len; i++) {
+        if (i % 2 == 0) records_release_buffers(ours);
+        if (i % 3 == 0) records_keep_buffers(ours);
+        assert_int_equal(records_receive(ours, str_head(str_skip(sealed, i), 1),
+                                         &scene.heard_here, &scene.to_them),
+                         RECORDS_FINE);
+    }
+    buf_clear(&scene.to_us);
+    records_release_buffers(ours);
+    they_say(&scene, STR("three"));
+    we_say(&scene, STR("b"));
+    assert_str(buf_str(&scene.heard_here), "one two three");
+    assert_str(buf_str(&scene.heard_there), "a b");
+    shut_scene(&scene);
+}
+
 static void an_end_is_said_and_understood(void **state) {
     (void)state;
     struct scene scene = {0};
@@ -664,6 +692,7 @@ int main(void) {
         cmocka_unit_test(a_name_is_sent_and_an_address_is_not),
         cmocka_unit_test(the_protocol_is_one_that_both_speak),
         cmocka_unit_test(it_reads_the_same_however_it_is_cut),
+        cmocka_unit_test(nothing_is_lost_when_buffers_are_kept_or_released),
         cmocka_unit_test(an_end_is_said_and_understood),
         cmocka_unit_test(tickets_without_end_break_the_connection),
         cmocka_unit_test(renegotiation_is_refused),
