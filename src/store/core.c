@@ -10,6 +10,7 @@
 #include "store/schema.h"
 #include "store/store_folder.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdio.h>
 
@@ -35,7 +36,8 @@ static int saw_commit(void *ctx, sqlite3 *handle, const char *name, int wal_page
 }
 
 /* Two megabytes of cache. Dirty pages stay in memory until the commit, so a full disk fails the
- * commit and not a statement that only reads. A log that grew longer than 32 MiB beside a reader of
+ * commit and not a statement that only reads; and log_file.h rests on it, which takes what is
+ * written to the log for commits alone. A log that grew longer than 32 MiB beside a reader of
  * another process is cut to that when it begins again. */
 static bool core_settle(struct core *core, struct err *e) {
     bool ok = database_run(
@@ -47,6 +49,9 @@ static bool core_settle(struct core *core, struct err *e) {
         e);
     /* Set the hook last, because wal_autocheckpoint would replace it. */
     sqlite3_wal_hook(core->db.handle, saw_commit, core);
+    int64_t spills = -1;
+    ok = ok && database_number(&core->db, "PRAGMA cache_spill", &spills, e);
+    assert(!ok || spills == 0);
     return ok && database_run(&core->db, synchronous[core->durability], e);
 }
 

@@ -8,6 +8,11 @@
  *
  *     frame │ page │ frame │ page │ frame of a commit │ page ─▶ written
  *
+ * The connection that writes must have PRAGMA cache_spill = OFF (core.c sets it, and asserts it).
+ * Then nothing but a commit writes pages, all of it in order, and its last frame says that it is the
+ * last. With spilling, pages of a transaction that still runs, and may be rolled back, would be
+ * written without that frame and stay in the 64 KiB until the next call of the file.
+ *
  * The database file is one of page_file.h, other files are the system's own. A write that fails
  * loses what was gathered, as SQLite expects of a commit that fails; the call that passes it on has
  * the error.
