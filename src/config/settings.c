@@ -215,7 +215,7 @@ const struct setting settings[] = {
 
     {.group = "Limits of a connection", LIMIT("connections", "connections", "CONNECTIONS"),
      COUNT(limits.server.connections_max), .fixed = true,
-     .help = "connections of one listener"},
+     .help = "connections of one listener; a peer's that have sent no request get a quarter"},
     {LIMIT("connection", "connection", "CONNECTION"), SIZE(limits.server.connection_max_bytes),
      .fixed = true, .help = "bytes waiting to be written"},
     {LIMIT("streams", "streams", "STREAMS"), COUNT(limits.server.streams_max), .fixed = true,

@@ -294,8 +294,16 @@ bool listener_sends_away(struct listener *listener, const struct address_owner *
     pthread_mutex_lock(&listener->strangers.lock);
     size_t count = listener_count_of(listener, name);
     bool away = count > (share ? share : 1);
+    bool tells = away && !listener->strangers.told;
+    listener->strangers.told |= away;
     if (away) set_count(listener, name, count - 1);
     pthread_mutex_unlock(&listener->strangers.lock);
+    if (tells)
+        log_warning(
+            "one peer has more than %zu connections that have sent no request, a quarter "
+            "of limits.connections: such connections are closed; if they are yours, raise "
+            "that limit (this is said once)",
+            share);
     return away;
 }
 

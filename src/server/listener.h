@@ -48,6 +48,7 @@ struct listener {
     struct {
         pthread_mutex_t lock;
         struct map *counts; /* by address_owner; the values are numbers */
+        bool told;          /* that a peer had too many */
     } strangers;
 
     /* Touched by the loops of the connections. */

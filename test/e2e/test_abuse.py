@@ -169,6 +169,39 @@ def test_silent_sockets_take_turns_and_are_sent_away(unharmed):  # H9
     assert most < 64 + 40
 
 
+def are_closed(peers):
+    closed = 0
+    for peer in peers:
+        peer.setblocking(False)
+        try:
+            closed += peer.recv(65536) == b""
+        except BlockingIOError:
+            pass
+        except ConnectionResetError:
+            closed += 1
+    return closed
+
+
+@pytest.mark.weir(config="limits:\n  connections: 64\n")
+def test_a_peer_keeps_a_quarter_of_the_places_without_a_request_and_all_with_one(unharmed):  # H9
+    asking = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    known = [attack.dial(port(unharmed, "http")) for _ in range(12)]
+    for peer in known:
+        peer.sendall(asking)
+        assert peer.recv(65536).startswith(b"HTTP/1.1 200 ")
+    silent = [attack.dial(port(unharmed, "http")) for _ in range(40)]
+    closed, give_up = 0, time.monotonic() + attack.PATIENCE
+    while closed < 24:
+        assert time.monotonic() < give_up, f"{closed} of 40 were closed"
+        closed = are_closed(silent)
+        time.sleep(0.05)
+    time.sleep(1)
+    assert are_closed(silent) == 24 and are_closed(known) == 0  # 16 are a quarter of 64
+    assert unharmed.said("raise that limit").count("raise that limit") == 1
+    for peer in known + silent:
+        peer.close()
+
+
 FLOOD = attack.request(path="/stream", method="POST", content_type="application/json")
 
 
