@@ -163,6 +163,15 @@ static bool tend(struct h2 *h2, size_t count, struct err *e) {
     return true;
 }
 
+/* A server may have closed those that asked nothing, and would seem to hold little for each. */
+static bool check_alive(struct h2 *h2, size_t count, struct err *e) {
+    return tend(h2, count, e) ||
+           err_add(e,
+                   "connections that asked nothing: weir keeps a quarter of limits.connections "
+                   "of such from one peer; set it to %zu",
+                   4 * (count + 2));
+}
+
 #define CALLS_BETWEEN 1000
 
 static bool measure_calls(struct h2 *h2, const struct connections_options *options,
@@ -211,7 +220,8 @@ bool connections_measure(const struct connections_options *options, struct err *
     if (!settle_and_read(options->server, &idle, e)) return false;
     for (size_t i = 0; i < count; i++)
         if (!open_http2(&h2[i], options->port, e)) return false;
-    if (!settle_and_read(options->server, &http2, e)) return false;
+    if (!settle_and_read(options->server, &http2, e) || !check_alive(h2, count, e))
+        return false;
 
     printf("{\"mode\": \"connections\", \"connections\": %zu", count);
     print_growth("http2", &http2, &idle, count);

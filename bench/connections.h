@@ -21,7 +21,8 @@ struct connections_options {
 /* Open HTTP/2 connections, each until SETTINGS went both ways, and then connections of HTTP/1.1
  * that are kept after one GET /health; or, with `calls`, make a health check on each, and then a
  * turn of Converse, each in a session of its own. Print one JSON object: the server's growth for
- * each, of connections that have rested. */
+ * each, of connections that have rested.
+ * errors  ERR_UNAVAILABLE the server closed one of them */
 MUST_CHECK bool connections_measure(const struct connections_options *options, struct err *e);
 
 #endif
