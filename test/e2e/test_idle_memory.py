@@ -27,7 +27,7 @@ def wait_for_rest(weir):
         time.sleep(0.1)
         if mapped(weir) > AT_REST:
             since = time.monotonic()
-        assert since < began + 4 * LOOK, mapped(weir)
+        assert since < began + 6 * LOOK, mapped(weir)
 
 
 def test_at_rest_the_program_leaves_memory_and_comes_back(start_weir):
