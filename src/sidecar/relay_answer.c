@@ -278,7 +278,13 @@ static void end_turn(struct relay *relay, struct str text) {
     struct json object;
     struct err e;
     struct buf body;
-    if (!json_read(text, &object, &e) || object.kind != JSON_OBJECT) {
+    if (!json_read(text, &object, &e)) {
+        char why[ERR_TEXT_BYTES + 64];
+        snprintf(why, sizeof(why), "the agent's answer is no JSON object: %s", e.text);
+        fail_nonsense(relay, why);
+        return;
+    }
+    if (object.kind != JSON_OBJECT) {
         fail_nonsense(relay, "the agent's answer is no JSON object");
         return;
     }

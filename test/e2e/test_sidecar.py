@@ -842,6 +842,19 @@ def test_an_answer_that_is_none_is_502(plain, agent, how):
     assert len(agent.asked) == 2  # it was not asked twice
 
 
+@pytest.mark.parametrize("body, why", [
+    (b'{"output": NaN}', "JSON 1:12 (byte 11): expected a value but found 'N'"),
+    (b'{"output": ' + b"[" * 70 + b"]" * 70 + b"}", "at most 64 levels"),
+    (b'[1]', "no JSON object"),
+])
+def test_an_answer_that_cannot_be_read_says_where(plain, agent, body, why):
+    agent.way = lambda link: link.answer(body)
+    with plain.http() as http:
+        answer = http.post("/invoke", json={"input": "x"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "UPSTREAM_INVALID")
+    assert why in answer.json()["error"]["message"]
+
+
 def hang(link):
     link.wait_closed()
 
