@@ -167,8 +167,8 @@ static bool tend(struct h2 *h2, size_t count, struct err *e) {
 static bool check_alive(struct h2 *h2, size_t count, struct err *e) {
     return tend(h2, count, e) ||
            err_add(e,
-                   "connections that asked nothing: weir keeps a quarter of limits.connections "
-                   "of such from one peer; set it to %zu",
+                   "connections without a request: weir allows one peer a quarter of "
+                   "limits.connections of them; set that limit to %zu",
                    4 * (count + 2));
 }
 

@@ -6,7 +6,8 @@
 #
 # How long until all have everything, how long the slowest waits for its first byte, what GET
 # /health takes beside them, and what the server holds before, at its most and 5 s after.
-# Server on core 0, readers on core 1, where a process of its own asks /health ahead of them. docs/performance.md explains the figures.
+# Server on core 0, readers on core 1, where a process of its own asks /health ahead of them.
+# docs/performance.md explains the figures.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -11,8 +11,7 @@ OUT=$BUILD/bench
 WEIR=${BENCH_WEIR:-$BUILD/weir}        # another build, to compare
 KEY=bench-key                          # that tokens are signed with
 RUNNER=(taskset -c 0)                  # in front of a server
-FIRST=()                               # BENCH_FIFO=1: in front of what runs before all else
-[ -z "${BENCH_FIFO:-}" ] || FIRST=(chrt -f 5)
+FIRST=()                               # in front of what runs before all else, where a script knows BENCH_FIFO=1
 PID=                                   # of the server that runs
 mkdir -p "$OUT"
 DATA=$(mktemp -d "${BENCH_DATA:-$OUT}/data-XXXXXX")

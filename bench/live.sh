@@ -19,7 +19,8 @@ REST=4 # seconds after which a fresh weir has given its start's memory back
 ROUNDS=${BENCH_RUNS:-3} SECONDS_EACH=${BENCH_SECONDS:-4}
 read -ra LOADS <<<"${BENCH_LOADS:-50x5000 250x1000 250x5000}" # events a second x readers
 SERVERS=${BENCH_LIVE:-"floor go weir"}
-RUNNER=("${FIRST[@]}" "${RUNNER[@]}") # BENCH_FIFO=1: server and readers
+[ -z "${BENCH_FIFO:-}" ] || FIRST=(chrt -f 5) # server and readers
+RUNNER=("${FIRST[@]}" "${RUNNER[@]}")
 if [ "${1:-}" = --short ]; then ROUNDS=1 SECONDS_EACH=1 LOADS=(50x100) REST=0; fi
 RESULTS=$OUT/live.jsonl
 PORTS=$DATA/ports.json

@@ -6,7 +6,7 @@
 #   BENCH_SESSIONS="100 500 1000" bench/model.sh    a table for each number of turns at the same time
 #   BENCH_FIFO=1 bench/model.sh                     all that is measured before all else that runs
 #
-# bench/model_mock.c answers SESSIONS requests at 100 tokens a second each. They go to the
+# bench/model_mock.c answers 500 requests (BENCH_SESSIONS) at 100 tokens a second each. They go to the
 # reader directly, through a raw forwarder (bench/peers/forwarder.c, the floor), through haproxy
 # (`option http-no-delay`) and nginx (`proxy_buffering off`), which pass bytes on, and through weir
 # (a turn on /stream each: parsed, kept, projected). All see the same mock in each round. The one
@@ -31,6 +31,7 @@ cd "$(dirname "$0")/.."
 . bench/lib.sh
 . bench/model_lib.sh
 
+[ -z "${BENCH_FIFO:-}" ] || FIRST=(chrt -f 5)
 ROUNDS=${BENCH_RUNS:-5}
 SECONDS_EACH=${BENCH_SECONDS:-5}
 LOADS=${BENCH_SESSIONS:-500}

@@ -1,6 +1,6 @@
 """model_table: from the lines that model.sh and openai.sh collected to a table of medians and ranges.
 
-    model_table.py model.jsonl
+    model_table.py model_500.jsonl
 """
 import json
 import statistics

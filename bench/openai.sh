@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # openai: /v1/chat/completions, streamed to many callers at once, beside LiteLLM's proxy and a bare handler.
 #
-#   bench/openai.sh              about four minutes
+#   bench/openai.sh              about six minutes
 #   bench/openai.sh --short      some seconds: whether everything still runs
 #
 # bench/model_mock.c answers SESSIONS requests. They go to the reader directly, through a handler of Go's

@@ -1,7 +1,7 @@
 /* acks: fewer acknowledgements for an answer that comes in many small pieces.
  *
  * The kernel acknowledges each small piece as soon as it is read. A model's answer has a piece for
- * each token, and to send its acknowledgement costs about as much as to read it. So when pieces
+ * each token, and sending its acknowledgement costs about as much as reading it. So when pieces
  * come quickly one after the other, the kernel is told to let acknowledgements wait: it then sends
  * one for two pieces, or 40 ms after the first. It returns to the old way when those 40 ms have
  * passed; when pieces come quickly again, it is told once more.
@@ -37,7 +37,7 @@
 
 struct acks {
     uint64_t read_ms;  /* when the last piece was read */
-    uint16_t run;      /* small pieces without a gap */
+    uint16_t run;      /* small pieces without a gap, up to ACKS_RUN + ACKS_PROOF */
     uint16_t failures; /* gaps right after the kernel was told, in a row */
 };
 

@@ -29,8 +29,8 @@ struct h2_session {
     bool silent;    /* a call was given up, and nothing has come since it began */
 };
 
-/* What a piece of a response touches comes first: with hundreds of calls nothing of them stays in a
- * cache from one piece to the next, and each cache line is a wait. */
+/* What a piece of a response touches comes first: with hundreds of calls none of it stays in a cache
+ * from one piece to the next, so each cache line costs a wait. */
 struct h2_stream {
     struct h2_session *session; /* NULL: the connection has ended */
     const struct h2_events *events;

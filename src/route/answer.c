@@ -440,7 +440,7 @@ void route_consumed(struct route_call *call, size_t len) {
 }
 
 /* An event that does not fit is not sent in part: the reader is cut off before it. */
-static bool fits_whole(struct route_call *call, struct buf *out, size_t begin) {
+static bool cut_unless_whole(struct route_call *call, struct buf *out, size_t begin) {
     if (buf_ok(out)) return true;
     out->len = begin;
     out->full = false;
@@ -449,7 +449,7 @@ static bool fits_whole(struct route_call *call, struct buf *out, size_t begin) {
 }
 
 static void touch(struct route_call *call, struct buf *out, size_t begin) {
-    if (fits_whole(call, out, begin)) exchange_touch(call->exchange);
+    if (cut_unless_whole(call, out, begin)) exchange_touch(call->exchange);
 }
 
 /* Models and tools write values on several lines, which stand in ours as they came. */
@@ -483,7 +483,7 @@ void route_sse_wrote(struct route_call *call, size_t begin) {
 }
 
 void route_sse_wrote_now(struct route_call *call, size_t begin) {
-    if (fits_whole(call, exchange_out(call->exchange), begin))
+    if (cut_unless_whole(call, exchange_out(call->exchange), begin))
         exchange_touch_now(call->exchange);
 }
 

@@ -304,8 +304,8 @@ void exchange_send(struct exchange *exchange, struct str bytes) {
     exchange_touch(exchange);
 }
 
-/* Whether nothing of this exchange and its connection waits, so that bytes may leave. What the
- * queue holds that was not counted yet are these bytes. */
+/* Whether nothing of this exchange and its connection waits, so that bytes may leave. Bytes in the
+ * queue that were not counted yet are the ones that are about to leave. */
 static bool may_leave_now(const struct exchange *exchange) {
     const struct conn *conn = exchange->conn;
     return exchange->counted == 0 && exchange->out_at == 0 && !list_linked(&exchange->dirty) &&

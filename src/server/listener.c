@@ -291,9 +291,10 @@ void listener_knows(struct listener *listener, const struct address_owner *owner
 bool listener_sends_away(struct listener *listener, const struct address_owner *owner) {
     struct str name = str_of(owner->bytes, owner->len);
     size_t share = listener->limits.connections_max / STRANGERS_SHARE;
+    if (share == 0) share = 1;
     pthread_mutex_lock(&listener->strangers.lock);
     size_t count = listener_count_of(listener, name);
-    bool away = count > (share ? share : 1);
+    bool away = count > share;
     bool tells = away && !listener->strangers.told;
     listener->strangers.told |= away;
     if (away) set_count(listener, name, count - 1);

@@ -59,7 +59,7 @@ static void project_texts(struct str texts, size_t count, void *ctx) {
     follow->options.wire->project_texts(texts, count, follow->options.ctx);
 }
 
-/* Behind a piece of a stored run more may follow. */
+/* After a piece of a stored run more may follow. */
 static void project_last_texts(struct str texts, size_t count, void *ctx) {
     struct follow *follow = ctx;
     const struct stream_wire *wire = follow->options.wire;

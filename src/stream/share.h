@@ -17,7 +17,7 @@
  * waiting.
  *
  * A stream ends after the run's last event. It sends that event like all others (mode DONE). One
- * that ends earlier is cut if that is inside an event, or if the rest of the run is nowhere.
+ * that ends earlier is cut if that is inside an event, or if the rest of the run is gone.
  *
  * Memory   opaque; share_close() at any time, but from inside a callback only in the last one.
  * Threads  a share and its readers belong to one loop; `pages` may be shared by several.
@@ -70,9 +70,9 @@ struct share_wire {
     void (*wake_at)(size_t low, void *ctx); /* call share_drained() at `low` bytes */
     uint64_t (*stalled_ms)(void *ctx);      /* how long the peer has not been reading */
     void (*heartbeat)(void *ctx);           /* send something that the peer skips */
-    /* The last call of all. cut: bytes of the event that was begun, or events of the run, are
-     * nowhere any more (it was erased, or the store fails), or will not be sent. The peer must
-     * see that what it has is not the whole: the transport breaks off and does not close. */
+    /* The last call of all. cut: an event was begun and its rest will not be sent, or the rest of
+     * the run is gone (it was erased, or the store fails). The peer must see that it has not got
+     * everything, so the transport breaks the stream off in place of ending it. */
     void (*ended)(enum close_cause cause, bool cut, void *ctx);
 };
 

@@ -36,7 +36,7 @@
     USE(SSL_SESSION_get_protocol_version) USE(SSL_set_ex_data) USE(SSL_get_ex_data)            \
     USE(SSL_get_ex_data_X509_STORE_CTX_idx) USE(SSL_is_init_finished) USE(SSL_has_pending)     \
     USE(SSL_session_reused) USE(SSL_read) USE(SSL_write) USE(SSL_shutdown) USE(SSL_get_error)   \
-    USE(SSL_free_buffers)
+    USE(SSL_free_buffers) USE(SSL_rstate_string)
 
 #define OPENSSL_CRYPTO_FUNCTIONS(USE)                                                          \
     USE(ERR_clear_error) USE(ERR_peek_error) USE(ERR_reason_error_string)                      \

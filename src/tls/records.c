@@ -97,13 +97,23 @@ unsigned long records_fault(const struct records *records) {
     return records->fault;
 }
 
+/* From 3.2 on OpenSSL passes a changed mode on to its reader only when a mode is set. */
 void records_keep_buffers(struct records *records) {
     records->ssl->SSL_ctrl(records->state, SSL_CTRL_CLEAR_MODE, SSL_MODE_RELEASE_BUFFERS, NULL);
+    records->ssl->SSL_ctrl(records->state, SSL_CTRL_MODE, 0, NULL);
 }
 
+/* Whether a record has arrived in part. Some versions of OpenSSL free the buffer nevertheless, and
+ * read from it afterwards (CVE-2024-4741). */
+static bool is_inside_record(const struct records *records) {
+    return records->ssl->SSL_has_pending(records->state) ||
+           strcmp(records->ssl->SSL_rstate_string(records->state), "RH") != 0;
+}
+
+/* A buffer that holds a part of a record goes later, by the mode. */
 void records_release_buffers(struct records *records) {
     records->ssl->SSL_ctrl(records->state, SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS, NULL);
-    records->ssl->SSL_free_buffers(records->state);
+    if (!is_inside_record(records)) records->ssl->SSL_free_buffers(records->state);
 }
 
 /* --- both directions ---------------------------------------------------------------------- */
@@ -117,7 +127,7 @@ static enum records_verdict verdict_of(struct records *records, int result) {
 }
 
 /* OpenSSL's errors belong to the thread: those of another connection must not count for this one.
- * To look first costs a quarter of emptying the list. */
+ * Looking first costs a quarter of what emptying the list does. */
 static void forget_errors(const struct records *records) {
     if (records->ssl->ERR_peek_error()) records->ssl->ERR_clear_error();
 }

@@ -47,8 +47,9 @@ enum records_verdict records_receive(struct records *records, struct str bytes,
 /* Whether the handshake is complete. */
 bool records_are_open(const struct records *records);
 
-/* By default OpenSSL's buffers, 16 KiB each, are allocated with each call, which is a tenth of what a
- * short record costs. A connection in use may keep them; once it is idle they are released. */
+/* By default OpenSSL allocates its buffers, 16 KiB each, for each record and frees them after it,
+ * which is a tenth of what a short record costs. A connection in use may keep them; once it is
+ * idle they are released. A buffer with a part of a record goes when the rest has been read. */
 void records_keep_buffers(struct records *records);
 void records_release_buffers(struct records *records);
 

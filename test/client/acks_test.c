@@ -1,6 +1,7 @@
 /* When acknowledgements may wait, and that the kernel then sends fewer. */
 #include "client/acks.h"
 
+#include "base/clock.h"
 #include "helper/assert_str.h"
 
 #include <arpa/inet.h>
@@ -126,7 +127,7 @@ static unsigned acknowledged(struct acks *acks) {
         assert_int_equal(send(pair.sender, piece, sizeof(piece), 0), sizeof(piece));
         ssize_t len = recv(pair.receiver, room, sizeof(room), 0);
         assert_int_equal(len, sizeof(piece));
-        if (acks) acks_after_read(acks, pair.receiver, (size_t)len, FIRST_MS);
+        if (acks) acks_after_read(acks, pair.receiver, (size_t)len, clock_mono_ms());
     }
     unsigned segments = segments_received(pair.sender);
     close(pair.sender);
@@ -134,11 +135,16 @@ static unsigned acknowledged(struct acks *acks) {
     return segments;
 }
 
+/* On a busy machine the test itself may stand still for the kernel's 40 ms, which brings the old way
+ * back for some pieces; hence the real clock, and more than one try. */
 static void the_kernel_sends_fewer(void **state) {
     (void)state;
-    struct acks acks = {0};
-    unsigned before = acknowledged(NULL), after = acknowledged(&acks);
-    print_message("%u acknowledgements, and %u\n", before, after);
+    unsigned before = acknowledged(NULL), after = before;
+    for (int tries = 5; tries > 0 && after * 4 >= before * 3; tries--) {
+        struct acks acks = {0};
+        after = acknowledged(&acks);
+        print_message("%u acknowledgements, and %u\n", before, after);
+    }
     assert_true(after * 4 < before * 3);
 }
 

@@ -234,7 +234,9 @@ def test_who_reads_over_http_2_what_is_deleted_meanwhile_gets_a_reset(weir):
         peer.sendall(h2c.data_to_send())
         seen, got, deleted = [], 0, False
         while not any(isinstance(e, (h2.events.StreamReset, h2.events.StreamEnded)) for e in seen):
-            seen = h2c.receive_data(peer.recv(65536))
+            data = peer.recv(65536)
+            assert data, "the connection was closed, not the stream"
+            seen = h2c.receive_data(data)
             for event in seen:
                 if isinstance(event, h2.events.DataReceived):
                     got += len(event.data)

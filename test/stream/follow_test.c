@@ -16,7 +16,7 @@ struct scene {
     /* The transport. */
     size_t queued, bytes_each;
     /* What came. */
-    size_t events, begun, missing, ended;
+    size_t events, last_stretches, begun, missing, ended;
     uint64_t last_seq;
     bool missing_failed, frees;
     bool ends_at_once; /* from inside begun() */
@@ -84,9 +84,14 @@ static void project_texts(struct str texts, size_t count, void *ctx) {
     assert_int_equal(texts.len, 0);
 }
 
+static void project_last_texts(struct str texts, size_t count, void *ctx) {
+    ((struct scene *)ctx)->last_stretches++;
+    project_texts(texts, count, ctx);
+}
+
 static const struct stream_wire wire_with_texts = {.project = project,
                                                    .project_texts = project_texts,
-                                                   .project_last_texts = project_texts,
+                                                   .project_last_texts = project_last_texts,
                                                    .queued = queued,
                                                    .wake_at = wake_at,
                                                    .stalled_ms = stalled_ms,
@@ -176,6 +181,7 @@ static void a_live_run_is_read_from_its_journal_alone(void **state) {
     one_run_happen(&scene->run, EVENT_STARTED);
     one_run_say(&scene->run, 3, 5);
     assert_int_equal(scene->last_seq, 4);
+    assert_int_equal(scene->last_stretches > 0, used->project_last_texts != NULL);
     one_run_happen(&scene->run, EVENT_DONE);
     assert_int_equal(settle(scene), 0);
     assert_int_equal(scene->last_seq, 5);
@@ -240,6 +246,7 @@ static void a_long_run_of_long_ago_comes_in_pieces_and_ends_with_its_own_end(voi
         read_from(&scene, 0, CLOSE_DONE);
         assert_in_range(settle(&scene), 5, 8);
         assert_int_equal(scene.last_seq, 30);
+        assert_int_equal(scene.last_stretches, 0); /* more of the run follows each piece */
         assert_int_equal(scene.ended, 1);
         assert_int_equal(scene.cause, ends[i] == EVENT_DONE ? CAUSE_FINISHED : CAUSE_FAILED);
         scene_done(&scene);

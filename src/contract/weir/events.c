@@ -108,8 +108,7 @@ static void heartbeat(void *ctx) {
 }
 
 /* The body ends after the run's last event. If it ends earlier, the client reconnects with its
- * last id and continues; and never does a body end inside an event, or as if an erased run were
- * over. */
+ * last id and continues. A body never ends inside an event, nor as if an erased run were over. */
 static void events_ended(enum close_cause cause, bool cut, void *ctx) {
     struct watching *watching = ctx;
     if (watching->gone) return;
