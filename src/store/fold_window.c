@@ -12,6 +12,7 @@
 struct fold_window {
     uint32_t first, count; /* frames, counted from 1; none at first */
     uint32_t pages[FOLD_WINDOW_FRAMES];
+    bool newest[FOLD_WINDOW_FRAMES]; /* of the frames of its page that the window has */
     bool written[FOLD_WINDOW_FRAMES];
     uint32_t last;        /* the frame that was read last; 0: none */
     const void *given_to; /* where it was put; NULL: it did not come from the window */
@@ -61,6 +62,14 @@ static uint32_t page_of(const char *frame) {
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
+static void mark_newest(struct fold_window *window) {
+    for (uint32_t i = 0; i < window->count; i++) {
+        uint32_t later = i + 1;
+        while (later < window->count && window->pages[later] != window->pages[i]) later++;
+        window->newest[i] = later == window->count;
+    }
+}
+
 static int load(struct fold_window *window, sqlite3_file *log, uint32_t frame, uint32_t upto) {
     uint32_t count = upto - frame + 1;
     if (count > FOLD_WINDOW_FRAMES) count = FOLD_WINDOW_FRAMES;
@@ -71,6 +80,7 @@ static int load(struct fold_window *window, sqlite3_file *log, uint32_t frame, u
     window->first = frame;
     window->count = count;
     for (uint32_t i = 0; i < count; i++) window->pages[i] = page_of(frame_of(window, i));
+    mark_newest(window);
     memset(window->written, 0, sizeof(window->written));
     return SQLITE_OK;
 }
@@ -92,12 +102,14 @@ bool fold_window_read(struct fold_window *window, sqlite3_file *log, uint32_t up
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-/* A frame of a page: the one after frame `i`, where an appended page's only one lies, or else its newest.
- * False: the window has none. */
+/* The newest frame of a page, which for an appended page is mostly the one after frame `i`. An older
+ * one would replace what an earlier run wrote, and nothing would mend that. False: the window has
+ * none. */
 static bool find_page(const struct fold_window *window, uint32_t page, uint32_t i,
                       uint32_t *ret) {
     *ret = i + 1;
-    if (i + 1 < window->count && window->pages[i + 1] == page) return true;
+    if (i + 1 < window->count && window->pages[i + 1] == page && window->newest[i + 1])
+        return true;
     for (*ret = window->count; (*ret)-- > 0;) {
         if (window->pages[*ret] == page) return true;
     }

@@ -14,7 +14,7 @@
 #define FRAME (24 + PAGE)
 #define FRAMES_MAX 200
 #define PAGES_MAX 64
-#define TRIALS 400
+#define TRIALS 2000
 
 /* --- against a log and a database in memory ----------------------------------------------- */
 
@@ -66,21 +66,33 @@ static void put_frame(uint32_t page) {
     play.pages[play.count++] = page;
 }
 
-/* Commits that append some pages and change a few that are there. */
-static void make_log(unsigned seed) {
-    play.seed = seed;
-    play.count = 0;
+static void begin_log(void) {
+    play.count = play.folded = 0;
     play.methods.xRead = play_read;
     play.log.pMethods = &play.methods;
     play.reads = play.writes = play.calls = play.fails_at = 0;
     memset(play.database, 'd', sizeof(play.database));
     memcpy(play.before, play.database, sizeof(play.before));
-    uint32_t size = 3, frames = 1 + pick(FRAMES_MAX - 20);
-    while (play.count < frames) {
-        put_frame(1);
-        for (uint32_t i = pick(3); i > 0; i--) put_frame(1 + pick(size));
-        for (uint32_t i = pick(12); i > 0 && size < PAGES_MAX; i--) put_frame(++size);
+}
+
+/* One commit: pages in order, each once. Some are appended, a few that are there change, and in half of
+ * the commits those at the end of what is there, where a table grows. */
+static void put_commit(uint32_t *size) {
+    bool changed[PAGES_MAX + 1] = {[1] = true};
+    for (uint32_t i = pick(3); i > 0; i--) changed[1 + pick(*size)] = true;
+    for (uint32_t i = pick(2) * pick(5); i > 0; i--)
+        changed[*size - pick(*size < 5 ? *size : 5)] = true;
+    for (uint32_t i = pick(12); i > 0 && *size < PAGES_MAX; i--) changed[++*size] = true;
+    for (uint32_t page = 1; page <= *size; page++) {
+        if (changed[page]) put_frame(page);
     }
+}
+
+static void make_log(unsigned seed) {
+    play.seed = seed;
+    begin_log();
+    uint32_t size = 3, frames = 1 + pick(FRAMES_MAX - 24);
+    while (play.count < frames) put_commit(&size);
     play.upto = 1 + pick(play.count);
     play.folded = pick(play.upto);
 }
@@ -154,6 +166,19 @@ static void test_every_page_is_its_newest_frame(void **state) {
         assert_int_equal(fold_all(&pages), SQLITE_OK);
         assert_readers_see_the_same(play.upto);
     }
+}
+
+/* 12 was written from its newest frame together with 9, when 11 is written from its own: the 12 that
+ * follows it in the log is an older one. */
+static void test_an_older_frame_does_not_follow_its_newest(void **state) {
+    static const uint32_t log[] = {9, 10, 11, 1, 11, 12, 1, 12, 13};
+    size_t pages;
+    (void)state;
+    begin_log();
+    for (size_t i = 0; i < ARRAY_LEN(log); i++) put_frame(log[i]);
+    play.upto = play.count;
+    assert_int_equal(fold_all(&pages), SQLITE_OK);
+    assert_readers_see_the_same(play.upto);
 }
 
 static void test_what_fails_is_reported_and_a_second_fold_ends_it(void **state) {
@@ -236,6 +261,22 @@ static void turn_over(struct database *db, int round) {
     run(db, sql);
 }
 
+/* The end of a table grows, and its newest rows change: so their pages have several frames that lie
+ * close to each other. */
+static void grow(struct database *db, int round) {
+    char sql[300];
+    for (int i = 0; i < 60; i++) {
+        snprintf(
+            sql, sizeof(sql),
+            "BEGIN; UPDATE t SET bytes = randomblob(3000) WHERE id > (SELECT max(id) FROM t) - "
+            "%d; INSERT INTO t VALUES((SELECT max(id) + 1 FROM t), 'name %d.%d', "
+            "randomblob(%d)); "
+            "COMMIT",
+            (round + i * 7) % 4, round, i, 500 + (round * 131 + i * 977) % 4000);
+        run(db, sql);
+    }
+}
+
 static void copy_file(const char *from, const char *to) {
     static char bytes[64 * KIB];
     ssize_t got;
@@ -286,6 +327,7 @@ static void test_the_file_is_that_of_a_fold_page_by_page(void **state) {
              " bytes BLOB); CREATE INDEX by_name ON t(name, id)");
     for (int round = 0; round < 20; round++) {
         turn_over(&db, round);
+        grow(&db, round);
         copy_file(path, copy);
         copy_file(log, copy_log);
         open_one(&other, copy);
@@ -337,6 +379,7 @@ static void test_readers_see_their_moment(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_page_is_its_newest_frame),
+        cmocka_unit_test(test_an_older_frame_does_not_follow_its_newest),
         cmocka_unit_test(test_what_fails_is_reported_and_a_second_fold_ends_it),
         cmocka_unit_test(test_appended_pages_are_a_few_reads_and_writes),
         cmocka_unit_test(test_only_pages_of_frames_come_from_the_window),
