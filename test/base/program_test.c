@@ -59,12 +59,13 @@ static void what_is_locked_stays(void **state) {
 
 static long faults(void) {
     struct rusage usage;
-    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    assert_int_equal(getrusage(RUSAGE_THREAD, &usage), 0);
     return usage.ru_minflt;
 }
 
 static void what_was_let_go_is_mapped_again(void **state) {
     (void)state;
+    faults(); /* what it touches itself, for the first time */
     long used = faults();
     assert_int_equal(faults(), used);
     program_let_go();
