@@ -13,8 +13,9 @@
 #include <stdlib.h>
 
 #define TIDY_EVERY_MS 15000
-#define TIDY_FIRST_MS 2000  /* the start frees much memory */
-#define TIDY_SECOND_MS 4000 /* after the first: the store has settled */
+#define TIDY_FIRST_MS 2000      /* the start frees much memory */
+#define TIDY_SECOND_MS 4000     /* after the first: the store has settled */
+#define TIDY_AFTER_BURST_MS 250 /* whether a rest has begun */
 #define LOOK_AFTER_MS 500
 #define WORTH_BYTES                                                                            \
     (32 * KIB) /* freed since the last time are worth it, at the regular looks */
@@ -56,11 +57,20 @@ static void end_regular(struct heap_rest *rest) {
     rest->regular = rest->code_goes = false;
 }
 
+/* What the burst used does not count: if a rest follows, the next look finds it. */
+static void end_burst(struct heap_rest *rest) {
+    code_rest_looked(&rest->code, machine_used_us());
+    timer_start(&rest->tidy, TIDY_AFTER_BURST_MS);
+}
+
 static void on_given(void *ctx) {
     struct heap_rest *rest = ctx;
     heap_rest_wait(rest);
     rest->busy = false;
-    if (rest->regular) end_regular(rest);
+    if (rest->regular)
+        end_regular(rest);
+    else if (rest->serving)
+        end_burst(rest);
     if (rest->options.rested) rest->options.rested(rest->options.ctx);
 }
 

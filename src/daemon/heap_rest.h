@@ -1,10 +1,10 @@
 /* heap_rest: gives the heap's free memory back to the system while the daemon serves.
  *
- * It looks half a second after much was freed (mem.h), two and six seconds after it was made, and
- * every 15 seconds. If a look finds that it is worth the time, each loop and the store's thread
- * hand over what their heap caches hold, and a thread of its own gives everything back (heap.h), so
- * that no loop waits for it. The regular looks also let the program's code go at a rest
- * (code_rest.h).
+ * It looks half a second after much was freed (mem.h), two and six seconds after it was made, soon
+ * after it gave back what a burst freed, and every 15 seconds. If a look finds that it is worth the
+ * time, each loop and the store's thread hand over what their heap caches hold, and a thread of its
+ * own gives everything back (heap.h), so that no loop waits for it. All looks but the first kind also
+ * let the program's code go at a rest (code_rest.h), on the home loop.
  *
  *     look ─▶ each loop, the store: heap_cache_take() ─▶ the last one starts the thread ─▶ back
  *

@@ -17,6 +17,7 @@
 #define TIDY_FIRST_MS 2000
 #define TIDY_SECOND_MS 4000
 #define TIDY_MS 15000
+#define TIDY_AFTER_BURST_MS 250
 #define TRIM_FIRST_MS 1000
 #define TRIM_AGAIN_MS 300
 #define LOOPS 2
@@ -105,7 +106,23 @@ static void after_a_burst_memory_is_given_back(void **state) {
         loop_advance(scene->loops[0], LOOK_MS);
         turn_until_rested(scene, times);
     }
+}
+
+/* So that a rest that follows is found at once; after that the looks are as far apart as before. */
+static void after_a_burst_the_next_look_comes_soon(void **state) {
+    struct scene *scene = *state;
+    heap_rest_start(scene->rest);
+    burst(8 * MIB);
+    burst(8 * MIB);
+    turn_all(scene);
+    loop_advance(scene->loops[0], LOOK_MS);
+    turn_until_rested(scene, 1);
+    loop_advance(scene->loops[0], TIDY_AFTER_BURST_MS - 1);
     assert_int_equal(scene->tidied, 0);
+    loop_advance(scene->loops[0], 1);
+    assert_int_equal(scene->tidied, 1);
+    loop_advance(scene->loops[0], TIDY_SECOND_MS);
+    assert_int_equal(scene->tidied, 2);
 }
 
 static void a_burst_that_goes_on_is_left_alone(void **state) {
@@ -243,6 +260,7 @@ static void a_stop_ends_a_look_at_any_moment(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(after_a_burst_memory_is_given_back),
+        TEST(after_a_burst_the_next_look_comes_soon),
         TEST(a_burst_that_goes_on_is_left_alone),
         TEST(unused_memory_is_tidied_and_then_given_back),
         TEST(giving_back_frees_nothing_that_is_worth_a_second_time),
