@@ -40,7 +40,7 @@ static void let_go_of(const struct program *program, uintptr_t begin, uintptr_t 
         count = (end - begin + program->page - 1) / program->page;
         if (count > AT_ONCE) count = AT_ONCE;
         if (!are_in_file(program, begin, count)) continue;
-        /* NOLINTNEXTLINE(performance-no-int-to-ptr): the loader tells numbers */
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): the loader gives addresses as numbers */
         madvise((void *)begin, count * program->page, MADV_DONTNEED); /* refused: they stay */
     }
 }

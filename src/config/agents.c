@@ -44,8 +44,8 @@ static bool agents_read_tools(const struct reading *reading, const struct yaml *
     struct config_agent_tool *tools =
         arena_alloc(reading->config->arena, node->count * sizeof(*tools));
     if (!tools) return yaml_err(e, node, "this list is too large");
-    ret->tools =
-        tools; /* before any is counted: what is good of it may be read after an error */
+    /* Before any is counted: what is good of it may be read after an error. */
+    ret->tools = tools;
     for (const struct yaml *item = node->first; item; item = item->next) {
         if (!agents_read_tool(item, node->kind == YAML_MAP, &tools[ret->tool_count], e))
             return false;

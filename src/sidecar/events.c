@@ -21,7 +21,7 @@ const struct guardrail *events_blocked_by(const struct events *events) {
 }
 
 bool events_ended_well(const struct events *events) {
-    return events->over && events->ended && !events_blocked_by(events);
+    return events->over && events->ended && !events->fault.code && !events_blocked_by(events);
 }
 
 size_t events_waiting(const struct events *events) {

@@ -12,7 +12,8 @@
 #define CHECKPOINT_PAGES 2048      /* 8 MiB of log: checkpoint */
 #define CHECKPOINT_HARD_PAGES 8192 /* 32 MiB: commits wait */
 #define CHECKPOINT_LONG_PAGES ((int)(CHECKPOINT_LONG_BYTES / 4096))
-#define CHECKPOINT_FOLDS 4 /* one commit may be long; so many are not */
+#define CHECKPOINT_FOLDS                                                                       \
+    4 /* one long commit is no sign of a reader; so many folds without a restart are */
 
 const struct state checkpoint_states[CHECKPOINT_STATE_COUNT] = {
     [CHECKPOINT_RESTING] = {"resting", TO(CHECKPOINT_RESTING) | TO(CHECKPOINT_FOLDING) |
@@ -28,7 +29,7 @@ struct checkpoint {
     int last_pages;
     bool warned;
     int folds; /* to the log's end, since it last began again */
-    bool held; /* somebody else reads, and the log is long: it was reported */
+    bool held; /* another process reads, and the log is long: it was reported */
     bool started;
     pthread_t thread;
     _Atomic bool sync_failed; /* on the thread's own connection */
@@ -151,7 +152,8 @@ static void checkpoint_begins_again(struct checkpoint *checkpoint) {
     checkpoint->fold_at_pages = CHECKPOINT_PAGES;
     checkpoint->folds = 0;
     if (checkpoint->held)
-        log_info("the write-ahead log %s-wal begins again: whoever read the database has left",
+        log_info("the write-ahead log %s-wal begins again: the other process has ended its "
+                 "transaction",
                  checkpoint->db->path);
     checkpoint->held = false;
 }

@@ -5,7 +5,7 @@
  * next commit starts the log over, in the same bytes of the same file.
  *
  * Another process that reads at that time keeps the log from starting over, so it grows. From
- * CHECKPOINT_LONG_BYTES on that is said once in the daemon's log, and once more when it is over.
+ * CHECKPOINT_LONG_BYTES on the daemon's log reports it once, and once more when it ends.
  *
  *     resting ──log long──▶ folding ──thread ready──▶ leftovers ──store's thread──▶ resting
  *
@@ -18,7 +18,7 @@
 #include "base/states.h"
 #include "store/long_reader.h"
 
-/* A log of this length is one that somebody else keeps from beginning again. */
+/* A log of this length is one that another process keeps from beginning again. */
 #define CHECKPOINT_LONG_BYTES (64 * MIB)
 
 enum checkpoint_state {

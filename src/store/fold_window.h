@@ -6,13 +6,15 @@
  *     log       │ 1 │ 7 │ 20 │ 21 │ 22 │ 23 │ 1 │ 7 │ 23 │ 24 │ 25 │     a window of frames, read at once
  *     database  ... 20 21 22 23 24 25 ...                               a run of pages, written at once
  *
- * So the first page of a run brings the ones after it, as a frame of the window has each, and when
- * SQLite comes to one of them from the same frame, there is nothing left to write. A page that SQLite
- * takes from another frame is written again.
+ * So the first page of a run brings the ones after it, as the newest frame of the window has each, and
+ * when SQLite comes to one of them from the same frame, there is nothing left to write. A page that
+ * SQLite takes from another frame is written again. It is always the newest: a run must not put an
+ * older page over one that an earlier run wrote.
  *
  * A window has only frames that the present fold takes: those are committed and synced, and until the
  * fold is over every reader finds such a page in the log and not in the database. So a page may be
- * written earlier than SQLite would, and a frame before its newest may be.
+ * written earlier than SQLite would, and, where its newest frame lies beyond what this fold takes,
+ * from an earlier frame.
  *
  * Memory   260 KB, while a fold lasts.
  * Threads  that of the connection that folds.

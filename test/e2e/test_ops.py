@@ -670,7 +670,7 @@ def test_a_log_that_a_foreign_reader_keeps_growing_is_told_once_and_by_doctor(st
             break
         with weir.http() as http:
             assert http.post("/invoke", json={"input": "x" * 100_000}, timeout=60).status_code == 200
-    weir.said("begins again: whoever read the database has left")
+    weir.said("begins again: the other process has ended its transaction")
     code, findings = doctor(*ports)
     assert code == 0, findings
     assert weir.log().count("goes on growing") == 1
