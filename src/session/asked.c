@@ -12,7 +12,7 @@ struct asked {
     struct asked_options options; /* its texts are in `texts` */
     struct buf texts, user;       /* user: owner of the thread, once found */
     bool has_user, several;
-    bool foreign;     /* the run that was named is of another thread, or not there */
+    bool unknown;     /* the run that was named is of another thread, or not there */
     uint64_t run;     /* the newest run so far; 0: none */
     uint64_t seq;     /* of its last question */
     bool waits;       /* that was the last event */
@@ -72,7 +72,7 @@ static bool is_of_thread(const struct asked *asked, const struct event *begins) 
 
 static void asked_note_event(struct asked *asked, const struct event *event, uint64_t seq) {
     if (event->kind == EVENT_STARTED && asked->options.run)
-        asked->foreign = !is_of_thread(asked, event);
+        asked->unknown = !is_of_thread(asked, event);
     if (event->kind != EVENT_ITEM) /* as restore_run_waits() */
         asked->waits = event->kind == EVENT_APPROVAL;
     if (event->kind == EVENT_APPROVAL) asked->seq = seq;
@@ -105,7 +105,7 @@ static void read_section(struct asked *asked, const struct store_section *sectio
 }
 
 static void report_question(struct asked *asked) {
-    enum asked_answer answer = asked->foreign ? ASKED_UNKNOWN
+    enum asked_answer answer = asked->unknown ? ASKED_UNKNOWN
                                : asked->seq   ? ASKED_QUESTION
                                               : ASKED_NOTHING;
     asked_report(asked, answer, NULL);
@@ -189,7 +189,7 @@ static void asked_begin(void *ctx) {
     const struct session_name *name = &asked->options.name;
     if (asked->options.run) {
         asked->run = asked->options.run;
-        asked->foreign = true; /* until its first event has been read */
+        asked->unknown = true; /* until its first event has been read */
         asked_read_run(asked);
         return;
     }

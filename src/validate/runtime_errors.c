@@ -33,7 +33,7 @@ void check_error_media(struct judge *judge) {
 }
 
 /* That /stream is missing is said by STRM-01, and by STRM-10 that its refusal is no JSON. */
-static bool is_json_there(enum probe probe, const struct reply *reply) {
+static bool envelope_is_judged(enum probe probe, const struct reply *reply) {
     return !probe_is_stream(probe) ||
            (reply->json.kind && reply->status != 404 && reply->status != 501);
 }
@@ -44,7 +44,7 @@ void check_error_envelope(struct judge *judge) {
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         const struct reply *reply = runtime_probe(judge, wrong[i]);
         if (!runtime_lets_in(judge)) return;
-        if (reply->status >= 400 && is_json_there(wrong[i], reply))
+        if (reply->status >= 400 && envelope_is_judged(wrong[i], reply))
             judge_envelope(judge, reply);
     }
 }

@@ -248,13 +248,16 @@ static int64_t ask(struct database *db, const char *sql) {
     return number;
 }
 
+/* In SQL: bytes of this length that say which round wrote them, the same in each run of the test. */
+#define BYTES_OF "replace(hex(zeroblob(%d)), '00', '%04d')"
+
 static void turn_over(struct database *db, int round) {
     char sql[300];
     for (int i = 0; i < 40; i++) {
         snprintf(sql, sizeof(sql),
                  "INSERT OR REPLACE INTO t VALUES((%d * 7919 + %d * 131) %% 409,"
-                 " 'name ' || (%d * 31 %% 977), randomblob(abs(random()) %% 20000))",
-                 i, round, i);
+                 " 'name ' || (%d * 31 %% 977), " BYTES_OF ")",
+                 i, round, i, (i * 6151 + round * 37) % 5000, round);
         run(db, sql);
     }
     snprintf(sql, sizeof(sql), "DELETE FROM t WHERE (id + %d) %% 4 = 0", round);
@@ -264,15 +267,15 @@ static void turn_over(struct database *db, int round) {
 /* The end of a table grows, and its newest rows change: so their pages have several frames that lie
  * close to each other. */
 static void grow(struct database *db, int round) {
-    char sql[300];
+    char sql[400];
     for (int i = 0; i < 60; i++) {
-        snprintf(
-            sql, sizeof(sql),
-            "BEGIN; UPDATE t SET bytes = randomblob(3000) WHERE id > (SELECT max(id) FROM t) - "
-            "%d; INSERT INTO t VALUES((SELECT max(id) + 1 FROM t), 'name %d.%d', "
-            "randomblob(%d)); "
-            "COMMIT",
-            (round + i * 7) % 4, round, i, 500 + (round * 131 + i * 977) % 4000);
+        int now = round * 60 + i;
+        snprintf(sql, sizeof(sql),
+                 "BEGIN; UPDATE t SET bytes = " BYTES_OF
+                 " WHERE id > (SELECT max(id) FROM t) - %d; INSERT INTO t VALUES((SELECT "
+                 "max(id) + 1 "
+                 "FROM t), 'name %d', " BYTES_OF "); COMMIT",
+                 750, now, (round + i * 7) % 4, now, 125 + (round * 131 + i * 977) % 1000, now);
         run(db, sql);
     }
 }
