@@ -51,7 +51,8 @@ void check_version_bad(struct judge *judge) {
     while ((reply = runtime_next_reply(runtime_of(judge), &at, &probe))) {
         if (is_error(reply->status) && !reply->failed.code) judge_version(judge, reply);
     }
-    if (start->loading && start->invoke.status == 503) judge_version(judge, &start->invoke);
+    if (start->invoke.seen && start->invoke.reply.status == 503)
+        judge_version(judge, &start->invoke.reply);
 }
 
 void check_version_choice(struct judge *judge) {

@@ -127,16 +127,17 @@ void check_health_version(struct judge *judge) {
 
 static const struct target_start *seen_loading(struct judge *judge) {
     const struct target_start *start = &runtime_of(judge)->target->start;
-    if (start->loading) return start;
-    judge_skip(judge, "it was never seen loading");
+    if (start->invoke.seen) return start; /* /stream is asked after it */
+    judge_skip(judge, start->loading ? "it had loaded before /invoke answered"
+                                     : "it was never seen loading");
     return NULL;
 }
 
 void check_loading_503(struct judge *judge) {
     const struct target_start *start = seen_loading(judge);
     if (!start) return;
-    judge_status(judge, &start->invoke, 503);
-    judge_status(judge, &start->stream, 503);
+    judge_status(judge, &start->invoke.reply, 503);
+    if (start->stream.seen) judge_status(judge, &start->stream.reply, 503);
 }
 
 static void check_retry_after(struct judge *judge, const struct reply *reply) {
@@ -151,8 +152,8 @@ static void check_retry_after(struct judge *judge, const struct reply *reply) {
 void check_loading_retry(struct judge *judge) {
     const struct target_start *start = seen_loading(judge);
     if (!start) return;
-    check_retry_after(judge, &start->invoke);
-    check_retry_after(judge, &start->stream);
+    check_retry_after(judge, &start->invoke.reply);
+    if (start->stream.seen) check_retry_after(judge, &start->stream.reply);
 }
 
 /* --- /openapi.json ------------------------------------------------------------------------------ */

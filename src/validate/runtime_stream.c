@@ -256,7 +256,7 @@ void check_stream_refusals(struct judge *judge) {
         judge_json_refusal(judge, runtime_probe(judge, PROBE_STREAM_WRONG_TOKEN));
     }
     const struct target_start *start = &runtime_of(judge)->target->start;
-    if (start->loading) judge_json_refusal(judge, &start->stream);
+    if (start->stream.seen) judge_json_refusal(judge, &start->stream.reply);
 }
 
 /* --- time ------------------------------------------------------------------------------------------- */

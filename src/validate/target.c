@@ -196,15 +196,29 @@ static void ask_target(struct target *target, struct str method, struct str path
     buf_done(&fields);
 }
 
-/* What its other endpoints say meanwhile. It may become ready between two questions, so they
- * are asked at once. */
+static bool still_loads(struct target *target) {
+    struct reply reply;
+    ask_target(target, STR("GET"), STR("/health"), BOOT_ASK_MS, &reply);
+    bool loads = is_loading(&reply);
+    reply_done(&reply);
+    return loads;
+}
+
+/* Loading may have ended before the endpoint answered. So an answer is one of a target that
+ * loads if it is the 503, or if /health says loading after it too. */
+static bool ask_loading(struct target *target, struct str path, struct loading_answer *ret) {
+    ask_target(target, STR("POST"), path, target->options->timeout_ms, &ret->reply);
+    ret->seen = ret->reply.status == 503 || still_loads(target);
+    if (!ret->seen) reply_done(&ret->reply);
+    return ret->seen;
+}
+
+/* What its other endpoints say meanwhile. */
 static void look_while_loading(struct target *target) {
     struct target_start *start = &target->start;
     if (start->loading++) return;
-    ask_target(target, STR("POST"), STR("/invoke"), target->options->timeout_ms,
-               &start->invoke);
-    ask_target(target, STR("POST"), STR("/stream"), target->options->timeout_ms,
-               &start->stream);
+    if (ask_loading(target, STR("/invoke"), &start->invoke))
+        (void)ask_loading(target, STR("/stream"), &start->stream);
 }
 
 /* Take what /health says. True: it is healthy. */
@@ -255,10 +269,8 @@ static void start_init(struct target_start *start) {
 
 static void start_done(struct target_start *start) {
     if (start->odd) reply_done(&start->odd_one);
-    if (start->loading) {
-        reply_done(&start->invoke);
-        reply_done(&start->stream);
-    }
+    if (start->invoke.seen) reply_done(&start->invoke.reply);
+    if (start->stream.seen) reply_done(&start->stream.reply);
     start_init(start);
 }
 

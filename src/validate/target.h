@@ -43,14 +43,20 @@ struct target_boot {
     const char *const *more; /* NAME=VALUE besides, ends with NULL; NULL: none */
 };
 
+/* What an endpoint answered while the target loaded. */
+struct loading_answer {
+    bool seen; /* false: it was not asked, or loading had ended before it answered */
+    struct reply reply;
+};
+
 /* What was seen while the target started. */
 struct target_start {
-    bool answered;               /* /health gave a response */
-    bool healthy;                /* ... and said so */
-    unsigned loading;            /* how often it said that it is loading */
-    unsigned odd;                /* responses that are neither; connections that broke */
-    struct reply odd_one;        /* the first of them */
-    struct reply invoke, stream; /* asked when it first said that it is loading */
+    bool answered;        /* /health gave a response */
+    bool healthy;         /* ... and said so */
+    unsigned loading;     /* how often it said that it is loading */
+    unsigned odd;         /* responses that are neither; connections that broke */
+    struct reply odd_one; /* the first of them */
+    struct loading_answer invoke, stream; /* asked when it first said that it is loading */
 };
 
 struct target {

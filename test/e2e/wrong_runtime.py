@@ -1,6 +1,6 @@
 """A small server of the Runtime Contract v1 that can break one rule at a time.
 
-    python wrong_runtime.py --port 8080 [--fault ID] [--loading N]
+    python wrong_runtime.py --port 8080 [--fault ID] [--loading PATH...]
 
 Without a fault it keeps every rule of the contract. A fault is a row of FAULTS, named for the
 check of `weir validate` that must find it: a function that changes one reply of the good server.
@@ -82,13 +82,22 @@ END = "data: [DONE]\n\n"
 
 
 class Agent:
-    """The contract, kept."""
+    """The contract, kept.
 
-    def __init__(self, token="", loading=0, sidecar=False):
-        self.token, self.loading, self.sidecar = token, loading, sidecar
+    It loads until the paths of `loading` were answered, in this order.
+    """
+
+    def __init__(self, token="", loading=(), sidecar=False):
+        self.token, self.loading, self.sidecar = token, list(loading), sidecar
         self.threads = set()
 
     def answer(self, ask):
+        reply = self.choose(ask)
+        if self.loading and self.loading[0] == ask.path:
+            self.loading.pop(0)
+        return reply
+
+    def choose(self, ask):
         open_paths = {
             "/health": self.health,
             "/openapi.json": self.openapi,
@@ -118,7 +127,6 @@ class Agent:
         if self.loading:
             reply = error(503, "AGENT_NOT_LOADED", "Agent not loaded yet")
             reply.headers["Retry-After"] = "5"
-            self.loading -= ask.path == "/stream"
             return reply
         if ask.headers.get_content_type() != "application/json":
             return error(400, "INVALID_INPUT", "send JSON")
@@ -361,6 +369,7 @@ on("HLTH-06", lambda a, r: a.path in ("/health", "/.well-known/agent.json"), set
 on("HLTH-07", lambda a, r: a.path == "/health" and header(a, VERSION) == "2", become(400))
 # The agent is loading, and this is its first answer; see Agent.loading.
 on("LOAD-01", status(503), served())
+on("LOAD-01 stream", status(503, "/stream"), served())
 on("LOAD-02", lambda a, r: r.status == 503, drop_header("Retry-After"))
 
 # Documents
@@ -599,7 +608,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, default=int(os.environ.get("PORT") or 8080))
     parser.add_argument("--fault")
-    parser.add_argument("--loading", type=int, default=0)
+    parser.add_argument("--loading", nargs="*", default=[])
     told = parser.parse_args()
     agent = Agent(os.environ.get("AGENT_AUTH_TOKEN", ""), told.loading)
     Server(told.port, agent, told.fault).serve_forever()
