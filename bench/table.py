@@ -102,13 +102,22 @@ def ratio(ours, theirs, better):
 
 
 def kept_cells(path):
-    """What an earlier page says of weir: title to cell."""
+    """What an earlier page says of weir, title to cell: of several tables the first counts."""
+    kept, of_weir = {}, False
     try:
         with open(path, encoding="utf-8") as file:
-            rows = [line.split("|") for line in file if line.startswith("| ")]
+            lines = file.read().splitlines()
     except OSError:
         return {}
-    return {row[1].strip(): row[2].strip() for row in rows if len(row) > 3}
+    for line in lines:
+        row = [cell.strip() for cell in line.split("|")]
+        if not line.startswith("| ") or len(row) <= 3:
+            of_weir = False
+        elif row[1] == "measured":
+            of_weir = row[2] == "weir"
+        elif of_weir and not row[1].startswith("-"):
+            kept.setdefault(row[1], row[2])
+    return kept
 
 
 def summaries(lines):
