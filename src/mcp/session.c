@@ -10,7 +10,10 @@
 #define GREETING_MS 15000
 #define PROBE_MS 5000
 #define PROBE_PIPE_MS 2000 /* a program of the other generation may say nothing at all */
-#define LISTEN_MS 500
+/* How long calls wait for the stream: what the server took for the greeting tells how busy it is. */
+#define LISTEN_GREETINGS 10
+#define LISTEN_MIN_MS 1000
+#define LISTEN_MAX_MS 5000
 #define SESSIONS_MAX 256
 
 /* After any error the session is fresh; the next call opens it again. */
@@ -121,6 +124,12 @@ static void on_stream_over(enum mcp_stream_end end, const struct err *why, void 
 static const struct mcp_stream_sink stream_sink = {on_listening, on_stream_event,
                                                    on_stream_over};
 
+static uint64_t listen_ms(const struct mcp_session *session) {
+    uint64_t wait_ms = LISTEN_GREETINGS * session->greeting_ms;
+    if (wait_ms < LISTEN_MIN_MS) return LISTEN_MIN_MS;
+    return wait_ms < LISTEN_MAX_MS ? wait_ms : LISTEN_MAX_MS;
+}
+
 static void listen(struct mcp_session *session) {
     session_move(session, MCP_SESSION_LISTENING);
     session->stream = mcp_stream_start(
@@ -129,7 +138,7 @@ static void listen(struct mcp_session *session) {
     if (session->client->streams_slow) {
         on_listening(session);
     } else {
-        timer_start(&session->patience, LISTEN_MS);
+        timer_start(&session->patience, listen_ms(session));
     }
 }
 
@@ -188,6 +197,7 @@ static void on_greeted(struct post *post, enum post_outcome outcome, void *ctx) 
     struct err e = post->why;
     bool greeted = outcome == POST_ANSWERED;
     if (greeted) {
+        session->greeting_ms = loop_now_ms(session->client->loop) - session->greeted_ms;
         buf_append(&session->id, buf_str(&post->session));
         greeted = agree(session, post->result, &e) && report_initialized(session, &e);
     }
@@ -225,6 +235,7 @@ static bool send_greeting(struct mcp_session *session, struct err *e) {
     buf_init(&body, 2 * KIB);
     write_greeting(id, client->options.elicitation, &body);
     session_move(session, MCP_SESSION_GREETING);
+    session->greeted_ms = loop_now_ms(client->loop);
     struct mcp_sending sending = {
         .caller = &caller, .body = buf_str(&body), .id = id, .total_ms = GREETING_MS};
     bool sent = mcp_send(client, &sending, &session->post, &greeting_sink, session, e);

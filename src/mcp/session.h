@@ -33,6 +33,8 @@ struct mcp_session {
     struct err why;
     struct mcp_stream *stream; /* what the server sends outside calls; NULL: none */
     bool hearing;              /* an event of the stream is being handled: it must stay */
+    uint64_t greeted_ms;       /* on the loop's clock, when the greeting was sent */
+    uint64_t greeting_ms;      /* until it was answered */
     struct timer patience;     /* with a server that does not say whether it offers one */
 };
 

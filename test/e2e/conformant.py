@@ -20,7 +20,7 @@ VALUES = {"string": "x", "integer": 1, "number": 2, "boolean": True, "object": {
 
 def weir(folder, *args):
     command = [os.environ["WEIR_BINARY"], *args, "-c", "weir.yaml", "--data", "data"]
-    told = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=20)
+    told = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=50)
     print(args[:3], told.returncode, told.stdout[:300], told.stderr[-300:], file=sys.stderr)
     return told.stdout
 

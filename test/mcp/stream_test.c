@@ -42,16 +42,22 @@ static struct http_call *get_after(struct stage *stage, uint64_t ms, const char 
     return call;
 }
 
-/* Greeted, and the GET for what comes outside calls is out. */
-static struct http_call *listen_first(struct stage *stage, struct mcp_request *request) {
+/* Greeted after so long, and the GET for what comes outside calls is out. */
+static struct http_call *listen_late(struct stage *stage, struct mcp_request *request,
+                                     uint64_t greeting_ms) {
     stage_init_with(stage, false, true);
     *request = stage_request("u");
     stage_call(stage, request);
+    loop_advance(stage->loop, greeting_ms);
     greet(stage, "id-1");
     loop_advance(stage->loop, 0);
     assert_int_equal(fake_http_calls(stage->pool), 1);
     assert_get(stage, out(stage), "");
     return out(stage);
+}
+
+static struct http_call *listen_first(struct stage *stage, struct mcp_request *request) {
+    return listen_late(stage, request, 0);
 }
 
 static struct http_call *last_call(const struct stage *stage) {
@@ -120,12 +126,30 @@ static void a_server_without_one_is_asked_once(void **state) {
     }
 }
 
+/* A question of a call is lost if the server reads the call before the GET. */
+static void a_busy_server_is_waited_for_longer(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t greeting_ms, wait_ms;
+    } rows[] = {{0, 1000}, {100, 1000}, {101, 1010}, {300, 3000}, {500, 5000}, {14000, 5000}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct stage stage;
+        struct mcp_request request;
+        listen_late(&stage, &request, rows[i].greeting_ms);
+        expect_silence(&stage, rows[i].wait_ms - 1);
+        loop_advance(stage.loop, 1);
+        assert_method(last_call(&stage), "tools/call");
+        answer_json(last_call(&stage), "", "\"result\":1");
+        stage_done(&stage);
+    }
+}
+
 static void a_server_that_says_nothing_is_not_waited_for_long(void **state) {
     (void)state;
     struct stage stage;
     struct mcp_request request;
     struct http_call *get = listen_first(&stage, &request);
-    expect_silence(&stage, 499);
+    expect_silence(&stage, 999);
     loop_advance(stage.loop, 1);
     assert_method(last_call(&stage), "tools/call");
     answer_json(last_call(&stage), "", "\"result\":1");
@@ -395,6 +419,7 @@ int main(void) {
         cmocka_unit_test(only_the_drawn_moves_are_legal),
         cmocka_unit_test(a_call_waits_until_the_stream_is_open),
         cmocka_unit_test(a_server_without_one_is_asked_once),
+        cmocka_unit_test(a_busy_server_is_waited_for_longer),
         cmocka_unit_test(a_server_that_says_nothing_is_not_waited_for_long),
         cmocka_unit_test(one_that_ends_is_resumed_after_the_wished_time),
         cmocka_unit_test(tries_in_vain_are_further_and_further_apart),
