@@ -116,6 +116,7 @@ struct wanted {
     struct buf text; /* all of them, one after the other */
     size_t lens[WORDS_MAX], count;
     double idf[WORDS_MAX];
+    bool postgres; /* the words are as its index has them */
 };
 
 struct str bank_word_at(const struct wanted *wanted, size_t index);

@@ -55,6 +55,7 @@ int bank_add_word(void *ctx, int flags, const char *token, int len, int from, in
     struct wanted *wanted = ctx;
     struct str word = str_of(token, (size_t)len);
     (void)flags, (void)from, (void)to;
+    if (wanted->postgres) word = words_for_postgres(word);
     for (size_t i = 0; i < wanted->count; i++) {
         if (str_equal(bank_word_at(wanted, i), word)) return SQLITE_OK;
     }

@@ -178,6 +178,7 @@ static bool search_find(struct database *db, struct bank_ask *ask, struct err *e
     struct bank_search *search = ask->search;
     const struct bank_query *query = &ask->query;
     if (!bank_find(db, &ask->where, &search->sums, e)) return false;
+    search->wanted.postgres = database_is_postgres(db);
     if (!words_each(db, query->words, bank_add_word, &search->wanted, e)) return false;
     if (search->sums.records == 0) {
         bank_search_move(search, BANK_OVER);

@@ -1,5 +1,7 @@
 #include "store/words.h"
 
+#include "base/utf8.h"
+
 struct phrase {
     struct buf *out;
     size_t words;
@@ -79,6 +81,10 @@ bool words_query(struct database *db, const struct memory_query *query, struct b
 
 #define VECTOR_WORDS_MAX 16383 /* the highest position that a tsvector has */
 
+struct str words_for_postgres(struct str word) {
+    return str_head(word, utf8_cut(word, WORDS_POSTGRES_MAX_BYTES));
+}
+
 struct listing {
     struct buf *out;
     char weight; /* 0: a list */
@@ -87,7 +93,7 @@ struct listing {
 
 static int list_word(void *ctx, int flags, const char *token, int len, int from, int to) {
     struct listing *listing = ctx;
-    struct str word = str_of(token, (size_t)len);
+    struct str word = words_for_postgres(str_of(token, (size_t)len));
     (void)flags, (void)from, (void)to;
     if (listing->out->len) buf_append_byte(listing->out, ' ');
     if (listing->weight == 0) return buf_append(listing->out, word) ? SQLITE_OK : SQLITE_FULL;
@@ -112,10 +118,11 @@ bool words_vector(struct database *db, struct str key, struct str content, struc
 
 static int add_term(void *ctx, int flags, const char *token, int len, int from, int to) {
     struct phrase *phrase = ctx;
+    struct str word = words_for_postgres(str_of(token, (size_t)len));
     (void)flags, (void)from, (void)to;
     if (phrase->words == WORDS_MAX) return SQLITE_DONE;
     if (phrase->words++) buf_append(phrase->out, str_from(phrase->between));
-    buf_printf(phrase->out, "'%.*s'", len, token);
+    buf_printf(phrase->out, "'" STR_FMT "'", STR_ARG(word));
     return SQLITE_OK;
 }
 

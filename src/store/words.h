@@ -33,6 +33,11 @@ typedef int words_fn(void *ctx, int flags, const char *token, int len, int from,
 MUST_CHECK bool words_each(struct database *db, struct str text, words_fn *fn, void *ctx,
                            struct err *e);
 
+/* Indexes of PostgreSQL take no longer word: a tsvector has this limit, a GIN index one that is a
+ * little higher. Of a longer word they have its beginning, and so has a question to them. */
+#define WORDS_POSTGRES_MAX_BYTES 2046
+struct str words_for_postgres(struct str word);
+
 /* The words of a text, folded, with a space between two of them: what the indexes of
  * PostgreSQL's store are made of. */
 #define WORDS_LIST_MAX_BYTES (4 * MIB)

@@ -225,6 +225,23 @@ static void words_are_found_in_keys_and_contents_whatever_their_accents(void **s
     assert_list(f, (struct memory_query){.words = STR("w77")}, "");
 }
 
+/* Text without spaces is one word: much of Chinese and Japanese, base64, a long address. */
+static void a_word_of_any_length_is_kept(void **state) {
+    struct fixture *f = *state;
+    char content[MEMORY_CONTENT_MAX_BYTES + 1] = "ramen ";
+    struct buf expected;
+    for (size_t i = 6; i < MEMORY_CONTENT_MAX_BYTES - 6; i += 2)
+        memcpy(content + i, "\xc3\xa9", 2);
+    memcpy(content + MEMORY_CONTENT_MAX_BYTES - 6, " kyoto", 7);
+    buf_init(&expected, 32 * KIB);
+    buf_printf(&expected, "core/k=%s;", content);
+    buf_append_byte(&expected, '\0');
+    put(f, "core", "k", content);
+    assert_list(f, (struct memory_query){.words = STR("ramen kyoto")}, expected.at);
+    assert_list(f, (struct memory_query){.words = STR("sushi")}, "");
+    buf_done(&expected);
+}
+
 static void a_list_stops_at_its_limit_or_at_its_bytes_and_says_so(void **state) {
     struct fixture *f = *state;
     char content[1001];
@@ -473,6 +490,7 @@ int main(void) {
         TEST(a_key_is_one_entry_in_each_category_and_is_removed_from_all),
         TEST(replacing_keeps_when_it_was_made),
         TEST(words_are_found_in_keys_and_contents_whatever_their_accents),
+        TEST(a_word_of_any_length_is_kept),
         TEST(a_list_stops_at_its_limit_or_at_its_bytes_and_says_so),
         cmocka_unit_test(what_may_be_asked_is_bounded),
         cmocka_unit_test(no_text_may_have_a_nul),
