@@ -65,15 +65,16 @@ bool request_take_tool_list(struct request_reading *reading, struct json list,
     return true;
 }
 
-static bool precede(struct request_reading *reading, const struct import *import,
-                    struct str first, struct guest_request *ret) {
-    struct message *messages =
-        arena_alloc(reading->arena, (import->count + 1) * sizeof(*messages));
+bool request_take_instructions(struct request_reading *reading, struct str text,
+                               struct guest_request *ret) {
+    size_t count = ret->message_count;
+    if (!str_trim(text).len) return true;
+    struct message *messages = arena_alloc(reading->arena, (count + 1) * sizeof(*messages));
     if (!messages) return request_too_large(reading);
-    messages[0] = (struct message){.role = MESSAGE_SYSTEM, .text = first};
-    memcpy(messages + 1, import->messages, import->count * sizeof(*messages));
+    messages[0] = (struct message){.role = MESSAGE_SYSTEM, .instructions = true, .text = text};
+    memcpy(messages + 1, ret->messages, count * sizeof(*messages));
     ret->messages = messages;
-    ret->message_count = import->count + 1;
+    ret->message_count = count + 1;
     return true;
 }
 
@@ -88,5 +89,5 @@ bool request_take_conversation(struct request_reading *reading, bool reads,
     if (last->role == MESSAGE_USER) ret->text = last->text;
     ret->messages = import->messages;
     ret->message_count = import->count;
-    return !first.len || precede(reading, import, first, ret);
+    return request_take_instructions(reading, first, ret);
 }

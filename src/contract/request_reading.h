@@ -42,6 +42,11 @@ typedef bool request_tool_fn(struct request_reading *reading, struct json from, 
 MUST_CHECK bool request_take_tool_list(struct request_reading *reading, struct json list,
                                        request_tool_fn *take, struct guest_request *ret);
 
+/* Put the caller's instructions before its messages: they hold for this turn, and no later one
+ * is shown them. Blank ones are none. */
+MUST_CHECK bool request_take_instructions(struct request_reading *reading, struct str text,
+                                          struct guest_request *ret);
+
 /* The whole conversation as it was read (a false `reads`: it could not be), after what the application
  * says (may be empty). If the last message is the user's, it is what is asked. */
 MUST_CHECK bool request_take_conversation(struct request_reading *reading, bool reads,

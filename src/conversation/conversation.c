@@ -149,6 +149,15 @@ static void mark_heard(struct message *messages, size_t count, struct str agent)
     }
 }
 
+/* The message of the list that the turn answers: its last one of a user, else its first that is no
+ * instruction. */
+static size_t brought_question(const struct conversation *c) {
+    size_t first = c->brought_at, at = c->count - 1;
+    while (first < at && c->messages[first].instructions) first++;
+    while (at > first && c->messages[at].role != MESSAGE_USER) at--;
+    return at;
+}
+
 /* The caller's own list replaces the input, which is its last message. */
 static bool take_brought(struct conversation *c, const struct event *event,
                          enum conversation_texts texts) {
@@ -165,9 +174,7 @@ static bool take_brought(struct conversation *c, const struct event *event,
     mark_heard(c->messages + c->brought_at, import.count, heard_by);
     mark_answered(c->messages + c->brought_at, import.count);
     c->reply_from = c->answer_from = c->count;
-    c->turn_start = c->count - 1;
-    while (c->turn_start > c->brought_at && c->messages[c->turn_start].role != MESSAGE_USER)
-        c->turn_start--;
+    c->turn_start = brought_question(c);
     if (str_ends(event->item.type, STR(BROUGHT_ALL))) c->starts_anew = true;
     return true;
 }
@@ -186,29 +193,41 @@ struct message *conversation_precede(struct conversation *c, size_t count) {
     return c->messages;
 }
 
-/* Where the turn begins for its model: with the calls that it brings results of, if it does. */
+/* Where the turn begins for its model: with its instructions, and with the calls that it brings
+ * results of, if it does. */
 static size_t turn_with_its_calls(const struct conversation *c) {
     size_t at = c->turn_start;
-    if (at == c->count || c->messages[at].role != MESSAGE_TOOL_RESULT) return at;
-    while (at > 0 && c->messages[at - 1].role == MESSAGE_TOOL_CALL) at--;
+    bool results = at < c->count && c->messages[at].role == MESSAGE_TOOL_RESULT;
+    while (at > 0 && (c->messages[at - 1].instructions ||
+                      (results && c->messages[at - 1].role == MESSAGE_TOOL_CALL)))
+        at--;
     return at;
+}
+
+/* Instructions before `end`, which a list that is the whole conversation has at its beginning. */
+static const struct message *instructions_before(const struct conversation *c, size_t end) {
+    bool has = c->brought_at < end && c->messages[c->brought_at].instructions;
+    return has ? &c->messages[c->brought_at] : NULL;
 }
 
 void conversation_summarize(struct conversation *c, struct str summary, struct str agent,
                             enum summary_of of) {
     struct message message = {.role = MESSAGE_USER, .text = summary, .heard_by = agent};
-    size_t before = turn_with_its_calls(c), calls = c->turn_start - before;
+    size_t before = turn_with_its_calls(c);
+    const struct message *instructions = instructions_before(c, before);
+    struct message first[] = {message, instructions ? *instructions : message};
+    size_t first_count = instructions ? 2 : 1, kept = first_count + c->turn_start - before;
     c->open_from = 0;
-    conversation_make_room(c, 1);
+    conversation_make_room(c, first_count);
     memmove(c->messages, c->messages + before, (c->count - before) * sizeof(struct message));
     c->count -= before;
     c->reply_from -= before;
     c->answer_from -= before;
-    conversation_insert(c, 0, &message, 1);
-    c->reply_from++;
-    c->answer_from++;
-    c->brought_at = c->turn_start = 1 + calls;
-    c->own_from = of == SUMMARY_OF_SESSION ? 0 : 1 + calls;
+    conversation_insert(c, 0, first, first_count);
+    c->reply_from += first_count;
+    c->answer_from += first_count;
+    c->brought_at = c->turn_start = kept;
+    c->own_from = of == SUMMARY_OF_SESSION ? 0 : kept;
     if (of == SUMMARY_OF_SESSION) c->starts_anew = true;
 }
 

@@ -30,6 +30,7 @@ bool import_append(const struct message *messages, size_t count, struct buf *out
         put_field(&writer, "heard_by", message->heard_by);
         if (message->parts.len) json_member_raw(&writer, "parts", message->parts);
         if (message->error) json_member_bool(&writer, "error", true);
+        if (message->instructions) json_member_bool(&writer, "instructions", true);
         json_close(&writer);
     }
     json_close(&writer);
@@ -53,13 +54,22 @@ static bool read_kept_role(struct json value, enum message_role *ret) {
     return false;
 }
 
+static bool read_kept_flag(struct json value, bool *ret) {
+    return value.kind == JSON_NONE || json_bool(value, ret);
+}
+
 static enum kept read_kept(struct json from, struct arena *arena, struct message *ret) {
-    enum { ROLE, AGENT, CALL_ID, TOOL, TEXT, HEARD_BY, PARTS, ERROR };
+    enum { ROLE, AGENT, CALL_ID, TOOL, TEXT, HEARD_BY, PARTS, ERROR, INSTRUCTIONS };
     static const struct str keys[] = {
-        [ROLE] = STR_INIT("role"),       [AGENT] = STR_INIT("agent"),
-        [CALL_ID] = STR_INIT("call_id"), [TOOL] = STR_INIT("tool"),
-        [TEXT] = STR_INIT("text"),       [HEARD_BY] = STR_INIT("heard_by"),
-        [PARTS] = STR_INIT("parts"),     [ERROR] = STR_INIT("error"),
+        [ROLE] = STR_INIT("role"),
+        [AGENT] = STR_INIT("agent"),
+        [CALL_ID] = STR_INIT("call_id"),
+        [TOOL] = STR_INIT("tool"),
+        [TEXT] = STR_INIT("text"),
+        [HEARD_BY] = STR_INIT("heard_by"),
+        [PARTS] = STR_INIT("parts"),
+        [ERROR] = STR_INIT("error"),
+        [INSTRUCTIONS] = STR_INIT("instructions"),
     };
     struct json found[ARRAY_LEN(keys)];
     struct err ignored;
@@ -77,7 +87,8 @@ static enum kept read_kept(struct json from, struct arena *arena, struct message
         enum kept kept = read_kept_text(found[AGENT + i], arena, texts[i]);
         if (kept != KEPT_FINE) return kept;
     }
-    if (found[ERROR].kind != JSON_NONE && !json_bool(found[ERROR], &ret->error))
+    if (!read_kept_flag(found[ERROR], &ret->error) ||
+        !read_kept_flag(found[INSTRUCTIONS], &ret->instructions))
         return KEPT_WRONG;
     if (found[PARTS].kind == JSON_NONE) return KEPT_FINE;
     if (!parts_check(found[PARTS], &ignored)) return KEPT_WRONG;

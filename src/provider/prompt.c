@@ -171,9 +171,24 @@ static void mark_prefill(struct prompt *prompt, const struct provider_request *r
     if (callers) prompt->turns[prompt->turn_count - 1].prefill = true;
 }
 
+/* Instructions stand before the conversation, where every model takes them. */
+static void add_instructions(struct prompt *prompt, struct walk *walk) {
+    for (walk->at = 0; more(walk);) {
+        if (walk->request->messages[walk->at].instructions) {
+            add_system(prompt, walk);
+        } else {
+            walk->at++;
+        }
+    }
+    walk->at = 0;
+}
+
 static bool add_turns(struct prompt *prompt, struct walk *walk, struct err *e) {
+    add_instructions(prompt, walk);
     while (more(walk)) {
-        if (is(walk, MESSAGE_USER)) {
+        if (walk->request->messages[walk->at].instructions) {
+            walk->at++;
+        } else if (is(walk, MESSAGE_USER)) {
             add_user(prompt, walk);
         } else if (is(walk, MESSAGE_SYSTEM)) {
             add_system(prompt, walk);

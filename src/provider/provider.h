@@ -38,6 +38,9 @@ struct message {
     bool error;    /* in a tool result: the call failed; in a user message: its turn failed */
     bool callers;  /* in a tool call: its result comes with a later turn, or never */
     bool answered; /* in a tool call of a run's own conversation: it has its result */
+    /* In a system message: the caller's instructions for one turn. They stand before the whole
+     * conversation, and later turns have their own or none. */
+    bool instructions;
     struct str agent, text, call_id, tool;
     /* Of what a caller or a human said: the agent that it was said to, whose input guardrails have
      * read it. Or empty. No model is shown it. */

@@ -23,27 +23,37 @@ static size_t turn_record_bytes(const struct turn_record *record) {
            record->text_bytes;
 }
 
-struct turn_record *turn_record_new(uint64_t run, const struct message *messages,
-                                    size_t count) {
-    size_t bytes = 0, prompt_bytes = 0;
+/* Which messages of a turn are copied. */
+enum recorded { RECORD_ALL, RECORD_REMEMBERED };
+
+static bool is_recorded(const struct message *message, enum recorded which) {
+    return which == RECORD_ALL || !message->instructions;
+}
+
+static struct turn_record *record_new(uint64_t run, const struct message *messages,
+                                      size_t count, enum recorded which) {
+    size_t bytes = 0, prompt_bytes = 0, recorded = 0;
     for (size_t i = 0; i < count; i++) {
+        if (!is_recorded(&messages[i], which)) continue;
         bytes += message_bytes(&messages[i]);
         prompt_bytes += messages[i].text.len + messages[i].tool.len;
+        recorded++;
     }
     struct turn_record *record =
-        mem_alloc(sizeof(*record) + count * sizeof(struct message) + bytes);
+        mem_alloc(sizeof(*record) + recorded * sizeof(struct message) + bytes);
     atomic_init(&record->refs, 1);
     record->run = run;
     record->text_bytes = bytes;
     record->prompt_bytes = prompt_bytes;
     record->starts_anew = false;
-    record->message_count = count;
-    mem_count(turn_record_bytes(record));
-    char *at = (char *)(record->messages + count);
+    record->message_count = 0;
+    char *at = (char *)(record->messages + recorded);
     for (size_t i = 0; i < count; i++) {
-        record->messages[i] =
+        if (!is_recorded(&messages[i], which)) continue;
+        record->messages[record->message_count++] =
             (struct message){.role = messages[i].role,
                              .error = messages[i].error,
+                             .instructions = messages[i].instructions,
                              .agent = history_copy(&at, messages[i].agent),
                              .text = history_copy(&at, messages[i].text),
                              .call_id = history_copy(&at, messages[i].call_id),
@@ -51,7 +61,18 @@ struct turn_record *turn_record_new(uint64_t run, const struct message *messages
                              .heard_by = history_copy(&at, messages[i].heard_by),
                              .parts = history_copy(&at, messages[i].parts)};
     }
+    mem_count(turn_record_bytes(record));
     return record;
+}
+
+struct turn_record *turn_record_new(uint64_t run, const struct message *messages,
+                                    size_t count) {
+    return record_new(run, messages, count, RECORD_ALL);
+}
+
+struct turn_record *turn_record_ended(uint64_t run, const struct message *messages,
+                                      size_t count) {
+    return record_new(run, messages, count, RECORD_REMEMBERED);
 }
 
 struct turn_record *turn_record_ref(struct turn_record *record) {

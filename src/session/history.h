@@ -51,6 +51,9 @@ struct history {
 /* A record with copies of `messages`. Messages that only their provider understands are
  * included, so that a later prompt begins with the same bytes as an earlier one. */
 struct turn_record *turn_record_new(uint64_t run, const struct message *messages, size_t count);
+/* The same of a turn that is over: without the instructions that were for it alone. */
+struct turn_record *turn_record_ended(uint64_t run, const struct message *messages,
+                                      size_t count);
 struct turn_record *turn_record_ref(struct turn_record *record);
 void turn_record_unref(struct turn_record *record); /* NULL is fine */
 

@@ -119,7 +119,7 @@ static void hand_up_inside(struct recalling *all, struct recalled *run,
 
 static struct turn_record *history_read_record_of(const struct recalled *run) {
     const struct conversation *c = &run->conversation;
-    struct turn_record *record = turn_record_new(run->run, c->messages, c->count);
+    struct turn_record *record = turn_record_ended(run->run, c->messages, c->count);
     record->starts_anew = c->starts_anew;
     return record;
 }

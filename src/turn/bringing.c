@@ -20,6 +20,14 @@ static void forget_readers(struct import *import) {
     for (size_t i = 0; i < import->count; i++) import->messages[i].heard_by = STR_EMPTY;
 }
 
+/* The first `known` messages are not new. Instructions hold for this turn whatever is known. */
+static void leave_out_known(struct import *import, size_t known) {
+    if (known && import->messages[0].instructions)
+        import->messages[--known] = import->messages[0];
+    import->messages += known;
+    import->count -= known;
+}
+
 void run_precede(struct run *run) {
     bool whole = run->request.brought.list.len && run->request.brought.policy == BROUGHT_WHOLE;
     run->seen_hidden = !whole && !run->conversation.starts_anew;
@@ -59,8 +67,7 @@ bool run_take_brought(struct run *run) {
     size_t known = results < import->count
                        ? results
                        : import_known(history, c->own_from, import->messages, import->count);
-    import->messages += known;
-    import->count -= known;
+    leave_out_known(import, known);
     return true;
 }
 

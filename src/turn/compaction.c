@@ -125,9 +125,10 @@ bool run_needs_compacting(const struct run *run, enum compaction_why *ret) {
 
 /* --- the question ------------------------------------------------------------------------- */
 
-/* Notes of refused messages say nothing, and opaque messages have no words. */
+/* Notes of refused messages say nothing, and opaque messages have no words. Instructions of this
+ * turn stay beside the summary. */
 static bool is_told(const struct message *message) {
-    return message->role != MESSAGE_OPAQUE &&
+    return message->role != MESSAGE_OPAQUE && !message->instructions &&
            !(message->role == MESSAGE_USER && message->error);
 }
 

@@ -139,7 +139,7 @@ static struct turn_record *make_record(const struct run *run) {
     const struct conversation *c = &run->conversation;
     if (!has_begun(run)) return NULL;
     if (run->record.lost && !run->calls.acted) return NULL;
-    struct turn_record *record = turn_record_new(
+    struct turn_record *record = turn_record_ended(
         record_id(&run->record), c->messages + c->own_from, c->count - c->own_from);
     record->starts_anew = c->starts_anew;
     return record;

@@ -447,6 +447,44 @@ static void a_summary_of_the_view_is_not(void **state) {
     end(&fold);
 }
 
+#define INSTRUCTIONS "[{\"role\":\"system\",\"text\":\"i\",\"instructions\":true}"
+#define SAYS(text) "{\"role\":\"user\",\"text\":\"" text "\"}"
+
+/* Whether the list is all there is, or goes on with what was before. */
+static void a_summary_leaves_the_turn_its_instructions(void **state) {
+    (void)state;
+    static const struct {
+        const char *type, *list, *read;
+    } cases[] = {
+        {BROUGHT_ITEM, INSTRUCTIONS "," SAYS("b") "]", "U short|S i|>U b|"},
+        {BROUGHT_ITEM BROUGHT_ALL, INSTRUCTIONS "," SAYS("a") "," SAYS("b") "]",
+         "U short|S i|>U b|"},
+        {BROUGHT_ITEM, INSTRUCTIONS ",{\"role\":\"tool_result\",\"call_id\":\"1\"}]",
+         "U short|C 1=t |S i|>R 1 |"},
+    };
+    for (size_t i = 0; i < 2 * ARRAY_LEN(cases); i++) {
+        struct event brought = {
+            .kind = EVENT_ITEM,
+            .item = {str_from(cases[i / 2].type), str_from(cases[i / 2].list)}};
+        static const struct event started = STARTED("b"), said = TEXT("so"), done = DONE("");
+        struct fold fold;
+        begin(&fold, TEXTS_KEPT);
+        struct conversation *c = &fold.conversation;
+        struct message *before = conversation_precede(c, 2);
+        before[0] = (struct message){.role = MESSAGE_USER, .text = STR("old")};
+        before[1] =
+            (struct message){.role = MESSAGE_TOOL_CALL, .call_id = STR("1"), .tool = STR("t")};
+        assert_true(apply(&fold, &started) && apply(&fold, &brought));
+        conversation_summarize(c, STR("short"), STR("a"),
+                               i % 2 ? SUMMARY_OF_SESSION : SUMMARY_OF_VIEW);
+        assert_messages(c, cases[i / 2].read);
+        assert_int_equal(c->own_from, i % 2 ? 0 : c->turn_start);
+        assert_true(apply(&fold, &said) && apply(&fold, &done));
+        assert_int_equal(c->messages[c->count - 1].role, MESSAGE_AGENT);
+        end(&fold);
+    }
+}
+
 static void a_summary_of_nothing_is_all_there_is(void **state) {
     (void)state;
     struct fold fold;
@@ -664,6 +702,7 @@ int main(void) {
         cmocka_unit_test(a_call_that_came_before_is_not_this_run_s),
         cmocka_unit_test(a_summary_of_the_session_is_the_run_s_own),
         cmocka_unit_test(a_summary_of_the_view_is_not),
+        cmocka_unit_test(a_summary_leaves_the_turn_its_instructions),
         cmocka_unit_test(a_summary_of_nothing_is_all_there_is),
         cmocka_unit_test(only_a_whole_list_is_all_that_a_session_shall_remember),
         cmocka_unit_test(who_heard_what_is_brought_is_as_it_says_else_its_agent),

@@ -325,6 +325,8 @@ static void a_block_goes_after_the_text_and_the_parts(void **state) {
     { .role = MESSAGE_AGENT, .agent = STR_INIT("manager"), .text = STR_INIT(said) }
 #define M_SYSTEM(said)                                                                         \
     { .role = MESSAGE_SYSTEM, .text = STR_INIT(said) }
+#define M_INSTRUCTIONS(said)                                                                   \
+    { .role = MESSAGE_SYSTEM, .text = STR_INIT(said), .instructions = true }
 #define M_CALL(id)                                                                             \
     {                                                                                          \
         .role = MESSAGE_TOOL_CALL, .call_id = STR_INIT(id), .tool = STR_INIT("f"),             \
@@ -348,6 +350,7 @@ static const struct message kept[] = {
     {.role = MESSAGE_TOOL_RESULT, .call_id = STR_INIT("1"), .text = STR_INIT("{}"), .error = 1},
     {.role = MESSAGE_USER, .text = STR_INIT("c"), .heard_by = STR_INIT("wally")},
     {.role = MESSAGE_OPAQUE, .tool = STR_INIT("openai"), .text = STR_INIT("[]")},
+    M_INSTRUCTIONS("i"),
 };
 
 static void what_is_kept_reads_back_equal(void **state) {
@@ -369,6 +372,7 @@ static void what_is_kept_reads_back_equal(void **state) {
     assert_str(import.messages[3].agent, "manager");
     for (size_t i = 0; i < import.count; i++) {
         if (!str_equal(import.messages[i].heard_by, kept[i].heard_by)) fail_msg("%zu", i);
+        if (import.messages[i].instructions != kept[i].instructions) fail_msg("%zu", i);
     }
 
     buf_clear(&after);
@@ -405,6 +409,7 @@ static void every_truncation_of_what_is_kept_is_data_loss(void **state) {
         "[{\"role\":\"nobody\"}]",
         "[{\"role\":\"user\",\"text\":5}]",
         "[{\"role\":\"user\",\"error\":5}]",
+        "[{\"role\":\"system\",\"instructions\":5}]",
         "[{\"role\":\"user\",\"parts\":[]}]",
         "[{\"role\":\"user\",\"parts\":[{\"type\":\"image\"}]}]",
     };

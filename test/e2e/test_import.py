@@ -7,6 +7,7 @@ import subprocess
 
 import harness
 import nimi_client as nimi
+import prompts
 import pytest
 import vendors
 from nimi_client import common, pb
@@ -530,3 +531,57 @@ def test_a_job_shows_pictures_too(house, models, kind):
     watch = pb.SubscribeScenarioJobEventsRequest(job_id=job.job_id)
     list(client.ai.SubscribeScenarioJobEvents(watch, metadata=client.metadata(), timeout=20))
     assert told(kind, asked_of(models)[-1])[1] == ("user", ("image", DATA_URL))
+
+
+# --- instructions -----------------------------------------------------------------------------
+
+
+def responses_turn(http, text, instructions, before):
+    body = {"input": text, "instructions": instructions}
+    body |= {"previous_response_id": before["id"]} if before else {}
+    return http.post("/v1/responses", json=body)
+
+
+def responses_session(http, text, instructions, before):
+    body = {"input": text, "instructions": instructions}
+    return http.post("/v1/responses", json=body, headers={"x-session-id": "s"})
+
+
+def messages_session(http, text, instructions, before):
+    body = {"model": "manager", "max_tokens": 9, "system": instructions}
+    body["messages"] = [{"role": "user", "content": text}]
+    return http.post("/v1/messages", json=body, headers={"x-session-id": "s"})
+
+
+@pytest.mark.parametrize("door", [responses_turn, responses_session, messages_session])
+def test_instructions_of_a_request_hold_for_its_turn_alone(house, models, kind, door):
+    weir = house()
+    before = None
+    for number, restart in (("one", False), ("two", False), ("three", True), ("four", False)):
+        models.say(house.model, number)
+        if restart:
+            weir.restart()
+        with weir.http(headers=harness.bearer()) as http:
+            answer = door(http, f"say {number}", f"It is {number} o'clock.", before)
+        assert answer.status_code == 200, answer.text
+        before = answer.json()
+        prompt = prompts.of(kind, models.asked[-1].body)
+        assert prompt.system.count("o'clock") == 1 and f"It is {number} o'clock." in prompt.system
+    said = [text for _, text in prompt.texts]
+    assert said == ["say one", "one", "say two", "two", "say three", "three", "say four"]
+
+
+@pytest.mark.parametrize("kind", ["anthropic"], indirect=True)
+def test_instructions_that_come_with_the_whole_list_are_the_new_ones(house, models, kind):
+    weir = house()
+    messages = []
+    for number in ("one", "two"):
+        models.say(house.model, number)
+        messages.append({"role": "user", "content": f"say {number}"})
+        body = {"model": "manager", "max_tokens": 9, "system": f"It is {number} o'clock.", "messages": messages}
+        with weir.http(headers={"x-session-id": "s", **harness.bearer()}) as http:
+            assert http.post("/v1/messages", json=body).status_code == 200
+        messages.append({"role": "assistant", "content": number})
+    prompt = prompts.of(kind, models.asked[-1].body)
+    assert "It is two o'clock." in prompt.system and "one o'clock" not in prompt.system
+    assert [text for _, text in prompt.texts] == ["say one", "one", "say two"]

@@ -182,6 +182,16 @@ static void system_messages_are_turns_in_their_place(void **state) {
 }
 
 /* As a caller counts: a reply with its calls is one message. */
+static void instructions_stand_before_the_conversation(void **state) {
+    (void)state;
+    static const struct message instructions = {
+        .role = MESSAGE_SYSTEM, .text = STR_INIT("i"), .instructions = true};
+    ASSERT_PROMPT("S i|U a|A b|S s|U c|", M_USER("a"), M_SAID("manager", "b"), M_SYSTEM("s"),
+                  instructions, M_USER("c"));
+    ASSERT_PROMPT("S i|A (a{}=1)|", M_CALL("manager", "x", "a", "{}"), instructions,
+                  M_RESULT("x", "1"));
+}
+
 static void a_refusal_names_the_place(void **state) {
     (void)state;
     const struct message messages[] = {M_USER("a"),
@@ -280,6 +290,7 @@ int main(void) {
         cmocka_unit_test(an_empty_user_message_is_a_turn_and_user_turns_stay_apart),
         cmocka_unit_test(assistant_messages_of_a_caller_belong_to_the_agent_asked),
         cmocka_unit_test(system_messages_are_turns_in_their_place),
+        cmocka_unit_test(instructions_stand_before_the_conversation),
         cmocka_unit_test(a_refusal_names_the_place),
         cmocka_unit_test(more_words_of_others_than_the_limit_are_refused),
         cmocka_unit_test(a_reply_may_have_very_many_calls),

@@ -92,6 +92,25 @@ static void the_newest_agent_is_found_behind_the_users_words(void **state) {
     history_unref(longest);
 }
 
+static void a_turn_that_is_over_leaves_its_instructions_behind(void **state) {
+    (void)state;
+    const struct message messages[] = {
+        {.role = MESSAGE_SYSTEM, .text = STR_INIT("be brief"), .instructions = true},
+        {.role = MESSAGE_SYSTEM, .text = STR_INIT("s")},
+        {.role = MESSAGE_USER, .text = STR_INIT("hi")},
+    };
+    struct turn_record *going_on = turn_record_new(1, messages, 3);
+    struct turn_record *over = turn_record_ended(1, messages, 3);
+    assert_int_equal(going_on->message_count, 3);
+    assert_true(going_on->messages[0].instructions);
+    assert_int_equal(over->message_count, 2);
+    assert_true(str_equal(over->messages[0].text, STR("s")));
+    assert_int_equal(over->text_bytes, 3);
+    assert_int_equal(over->prompt_bytes, 3);
+    turn_record_unref(going_on);
+    turn_record_unref(over);
+}
+
 static void a_snapshot_stays_as_it_was(void **state) {
     (void)state;
     struct history *history = history_new(), *kept[200];
@@ -176,6 +195,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_history_shows_its_newest_turns_however_long_it_grew),
         cmocka_unit_test(the_newest_agent_is_found_behind_the_users_words),
+        cmocka_unit_test(a_turn_that_is_over_leaves_its_instructions_behind),
         cmocka_unit_test(a_snapshot_stays_as_it_was),
         cmocka_unit_test(two_that_grow_from_one_do_not_meet),
         cmocka_unit_test(threads_that_grow_from_one_do_not_meet),

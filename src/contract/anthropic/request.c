@@ -63,7 +63,6 @@ static bool take_messages(struct request_reading *reading, struct json list, str
     struct import import;
     if (list.kind == JSON_NONE) return request_refuse(reading, "messages", "field required");
     bool reads = import_read_blocks(list, reading->arena, &import, reading->e);
-    if (!str_trim(system).len) system = STR_EMPTY;
     return request_take_conversation(reading, reads, &import, system, ret);
 }
 

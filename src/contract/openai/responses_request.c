@@ -235,29 +235,23 @@ static bool read_list(struct request_reading *reading, struct str text, bool goe
 
 static bool take_input(struct request_reading *reading, const struct json *found, bool goes_on,
                        struct guest_request *ret) {
-    struct json instructions = found[INSTRUCTIONS];
+    struct str instructions = STR_EMPTY;
     struct buf list;
     if (found[INPUT].kind == JSON_NONE)
         return request_refuse(reading, "input", "is missing; send what is asked");
-    if (!json_is_absent(instructions) && instructions.kind != JSON_STRING)
-        return request_refuse(reading, "instructions", "must be a string, not %s",
-                              json_kind_name(instructions.kind));
+    if (!request_take_text(reading, found[INSTRUCTIONS], "instructions", &instructions))
+        return false;
     buf_init(&list, LIST_MAX_BYTES);
     struct json_writer json = json_writer(&list);
     json_open_array(&json);
-    if (instructions.kind == JSON_STRING) {
-        json_open_object(&json);
-        json_member_str(&json, "role", STR("system"));
-        json_member_raw(&json, "content", instructions.raw);
-        json_close(&json);
-    }
     bool fine = write_items(reading, found[INPUT], &json);
     ret->approval_run = reading->approval_run;
     ret->approval_seq = reading->approval_seq;
     ret->decides = ret->approval_run != 0;
     json_close(&json);
     fine = fine && (buf_ok(&list) || request_too_large(reading)) &&
-           read_list(reading, buf_str(&list), goes_on, ret);
+           read_list(reading, buf_str(&list), goes_on, ret) &&
+           request_take_instructions(reading, instructions, ret);
     buf_done(&list);
     return fine;
 }
