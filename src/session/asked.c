@@ -12,11 +12,12 @@ struct asked {
     struct asked_options options; /* its texts are in `texts` */
     struct buf texts, user;       /* user: owner of the thread, once found */
     bool has_user, several;
-    bool unknown;     /* the run that was named is of another thread, or not there */
-    uint64_t run;     /* the newest run so far; 0: none */
-    uint64_t seq;     /* of its last question */
-    bool waits;       /* that was the last event */
-    uint64_t read_to; /* seq of the last event examined */
+    bool unknown;          /* the run that was named is of another thread, or not there */
+    uint64_t run;          /* the newest run so far; 0: none */
+    uint64_t seq;          /* of its last question */
+    bool waits;            /* that was the last event */
+    enum event_kind ended; /* its terminal event; 0: none yet */
+    uint64_t read_to;      /* seq of the last event examined */
     struct task begin;
     struct store_load load;
     bool loading, cancelled;
@@ -30,7 +31,7 @@ static void asked_free(struct asked *asked) {
 
 static void asked_report(struct asked *asked, enum asked_answer answer,
                          const struct err *failed) {
-    struct asked_result result = {answer, asked->run, asked->seq, asked->waits};
+    struct asked_result result = {answer, asked->run, asked->seq, asked->waits, asked->ended};
     asked_fn *on_answer = asked->options.on_answer;
     void *ctx = asked->options.ctx;
     struct err why; /* a copy; the load's own is freed with it */
@@ -76,6 +77,7 @@ static void asked_note_event(struct asked *asked, const struct event *event, uin
     if (event->kind != EVENT_ITEM) /* as restore_run_waits() */
         asked->waits = event->kind == EVENT_APPROVAL;
     if (event->kind == EVENT_APPROVAL) asked->seq = seq;
+    if (event_is_terminal(event->kind)) asked->ended = event->kind;
     asked->read_to = seq;
 }
 

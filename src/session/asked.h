@@ -33,7 +33,8 @@ enum asked_answer {
 struct asked_result {
     enum asked_answer answer;
     uint64_t run, seq;
-    bool waits; /* nothing has followed the question */
+    bool waits;            /* nothing has followed the question */
+    enum event_kind ended; /* how the run ended; 0: it has not */
 };
 
 typedef void asked_fn(const struct asked_result *result, const struct err *failed, void *ctx);

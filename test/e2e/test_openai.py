@@ -545,6 +545,26 @@ def test_a_conversation_goes_on_from_its_newest_response(weir, client):
     assert caught.value.code == "previous_response_superseded"
 
 
+def test_a_conversation_goes_on_after_responses_that_came_to_nothing(start_weir):
+    weir = start_weir(script="test/e2e/scripts/openai.yaml", config=CONFIG)
+    with client_of(weir, max_retries=0) as client:
+        first = client.responses.create(model="manager", input="one")
+        for _ in range(2):  # as the library does by itself
+            with pytest.raises(openai.InternalServerError, match="the model is away"):
+                client.responses.create(input="broken", previous_response_id=first.id)
+        slow = client.responses.create(input="slow", previous_response_id=first.id, background=True)
+        assert client.responses.cancel(slow.id).status == "cancelled"
+    weir.restart()
+    with client_of(weir, max_retries=0) as client:
+        second = client.responses.create(input="two", previous_response_id=first.id)
+        assert second.status == "completed" and second.previous_response_id == first.id
+        for seen in (first.id, slow.id):
+            with pytest.raises(openai.BadRequestError, match="newest") as caught:
+                client.responses.create(input="three", previous_response_id=seen)
+            assert caught.value.code == "previous_response_superseded"
+        assert client.responses.create(input="three", previous_response_id=second.id).output_text
+
+
 def test_a_function_of_the_caller_is_called_by_the_caller(client):
     tool = {"type": "function", **WEATHER["function"]}
     with client.responses.stream(model="manager", input="weather", tools=[tool]) as stream:

@@ -122,6 +122,28 @@ static void of_the_newest_run_of_the_thread_it_is_the_last_question(void **state
     sessions_shut(&scene.s);
 }
 
+static void how_the_newest_run_ended_is_told(void **state) {
+    (void)state;
+    static const enum event_kind ends[] = {EVENT_DONE, EVENT_FAILED, EVENT_CANCELLED};
+    struct scene scene;
+    open_scene(&scene, WITH_STORE);
+    write_run(&scene, 7, "ann", "s", 1);
+    assert_asked(&scene, "ann", "s", ASKED_QUESTION, 7, 3);
+    assert_int_equal(scene.result.ended, 0);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        const struct event begins = starts("ann", "s"), end = {.kind = ends[i]};
+        struct buf events;
+        buf_init(&events, 4 * KIB);
+        assert_true(event_encode(&begins, &events) && event_encode(&end, &events));
+        fake_store_put(scene.s.store, 9 + i, 1, buf_str(&events));
+        buf_done(&events);
+        assert_asked(&scene, "ann", "s", ASKED_NOTHING, 0, 0);
+        assert_int_equal(scene.result.run, 9 + i);
+        assert_int_equal(scene.result.ended, ends[i]);
+    }
+    sessions_shut(&scene.s);
+}
+
 static void a_run_that_is_named_is_looked_at_if_it_is_of_the_thread(void **state) {
     (void)state;
     struct scene scene;
@@ -218,6 +240,7 @@ static void a_cancelled_look_up_has_no_callback(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_the_newest_run_of_the_thread_it_is_the_last_question),
+        cmocka_unit_test(how_the_newest_run_ended_is_told),
         cmocka_unit_test(a_run_that_is_named_is_looked_at_if_it_is_of_the_thread),
         cmocka_unit_test(a_thread_of_several_users_is_ambiguous_until_one_is_named),
         cmocka_unit_test(a_run_that_is_alive_is_read_from_its_journal),

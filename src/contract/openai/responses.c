@@ -160,19 +160,52 @@ static void responses_prepare(struct guest_turn *base) {
                               own->previous_run, on_previous, turn);
 }
 
+static void refuse_superseded(struct api_turn *turn) {
+    api_turn_refuse_as(turn, 400, STR("previous_response_superseded"),
+                       STR("the conversation went on after this response; go on from its "
+                           "newest one, or send the whole list as input"),
+                       STR("previous_response_id"));
+}
+
+/* Whether the run with this first event went on from the same response. */
+static bool is_same_previous(const struct api_turn *turn, const struct event *started) {
+    struct json extras = json_of(started->started.extras);
+    struct json previous = json_find(json_find(extras, STR(OPENAI_CONTRACT)), STR("previous"));
+    struct str id;
+    uint64_t run, seq;
+    return json_str(previous, turn->base.http.arena, &id) && response_read_id(id, &run, &seq) &&
+           run == responding_of(turn)->previous_run;
+}
+
+/* The newest run had no outcome: its caller may only know the response before it. If it went on from
+ * that one, nothing has come of the runs between the two either. */
+static void on_vain(const struct event *started, const struct err *failed, void *ctx) {
+    struct api_turn *turn = ctx;
+    struct responding *own = responding_of(turn);
+    own->head = NULL;
+    if (failed) {
+        http_turn_give_up(&turn->base.http, failed);
+    } else if (!started || !is_same_previous(turn, started)) {
+        refuse_superseded(turn);
+    } else {
+        guest_turn_go_on(&turn->base, own->mark);
+    }
+}
+
 static void on_newest(const struct asked_result *result, const struct err *failed, void *ctx) {
     struct api_turn *turn = ctx;
     struct responding *own = responding_of(turn);
+    bool vain = result->ended == EVENT_FAILED || result->ended == EVENT_CANCELLED;
     own->asked = NULL;
     if (failed) {
         http_turn_give_up(&turn->base.http, failed);
-    } else if (result->run > own->previous_run) {
-        api_turn_refuse_as(turn, 400, STR("previous_response_superseded"),
-                           STR("the conversation went on after this response; go on from its "
-                               "newest one, or send the whole list as input"),
-                           STR("previous_response_id"));
-    } else {
+    } else if (result->run <= own->previous_run) {
         guest_turn_go_on(&turn->base, own->mark);
+    } else if (vain) {
+        own->head = run_head_look(http_turn_sessions(&turn->base.http),
+                                  route_loop(turn->base.http.call), result->run, on_vain, turn);
+    } else {
+        refuse_superseded(turn);
     }
 }
 
