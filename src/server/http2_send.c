@@ -112,6 +112,13 @@ static const uint32_t code_of[] = {
     [ABORT_ENHANCE_CALM] = NGHTTP2_ENHANCE_YOUR_CALM,
 };
 
+/* HEADERS need no window, but nghttp2 asks http2_send_on_read() only where one is open. So trailers
+ * with nothing in front of them do not wait for it: they go behind the response's head, which was
+ * submitted before. */
+static bool only_trailers_are_left(const struct exchange *exchange) {
+    return exchange->trailers && !exchange->head && exchange_queued(exchange) == 0;
+}
+
 static void settle_one(struct http2 *http2, struct exchange *exchange) {
     if (exchange->reset) return;
     if (exchange->aborted) {
@@ -122,8 +129,9 @@ static void settle_one(struct http2 *http2, struct exchange *exchange) {
     bool waits = exchange->expects_continue && !exchange->body_came && !exchange->head_given;
     exchange->expects_continue = false;
     if (waits) submit_continue(http2, exchange);
-    if (exchange->head) {
-        submit_head(http2, exchange);
+    if (exchange->head) submit_head(http2, exchange);
+    if (only_trailers_are_left(exchange)) {
+        submit_trailers(http2, exchange);
     } else if (exchange->body_deferred && (exchange_queued(exchange) || exchange->ended)) {
         exchange->body_deferred = false;
         nghttp2_session_resume_data(http2->session, exchange->stream_id);

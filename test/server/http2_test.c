@@ -855,6 +855,35 @@ static void a_closed_window_holds_the_bytes_and_wakes_the_owner_later(void **sta
     assert_int_equal(scene->app.calls[0].how, EXCHANGE_ABORTED);
 }
 
+/* RFC 9113 6.9: HEADERS need no window. */
+static void trailers_do_not_wait_for_the_window(void **state) {
+    struct scene *scene = *state;
+    open_windows_by_hand(scene);
+    const struct field status = {STR("grpc-status"), STR("1")};
+    struct exchange *exchange, *other;
+    static const char bytes[65535];
+    int32_t id = ask_open(scene, &exchange);
+    exchange_head(exchange, 200, NULL, 0);
+    exchange_send(exchange, str_of(bytes, sizeof(bytes))); /* all that the peer takes */
+    talk(scene);
+    assert_int_equal(exchange_queued(exchange), 0);
+    exchange_end(exchange, &status, 1);
+    talk(scene);
+    assert_int_equal(stream_of(scene, id)->body_bytes, sizeof(bytes));
+    assert_string_equal(stream_of(scene, id)->trailer, "grpc-status=1");
+    assert_true(stream_of(scene, id)->ended);
+
+    /* The same with the head in one turn; here the window of the connection is shut. */
+    int32_t next = ask_open(scene, &other);
+    exchange_head(other, 200, NULL, 0);
+    exchange_end(other, &status, 1);
+    talk(scene);
+    assert_int_equal(stream_of(scene, next)->headers, 2);
+    assert_int_equal(stream_of(scene, next)->data_frames, 0);
+    assert_true(stream_of(scene, next)->ended);
+    assert_int_equal(scene->goaways, 0);
+}
+
 /* A stream whose window opens by `bytes` every ten seconds; how often until it was reset. */
 static int drip(struct scene *scene, int32_t bytes) {
     static char answer[400 * KIB];
@@ -1450,6 +1479,7 @@ int main(void) {
         SCENE(bytes_kept_by_a_closed_exchange_go_back_to_the_connection),
         RAW(padding_is_given_back_with_the_bytes),
         SCENE(a_closed_window_holds_the_bytes_and_wakes_the_owner_later),
+        SCENE(trailers_do_not_wait_for_the_window),
         SCENE(a_stream_that_is_opened_byte_by_byte_is_reset),
         SCENE(a_stream_that_takes_a_kilobyte_a_second_goes_on),
         SCENE(a_peer_that_reads_nothing_for_thirty_seconds_is_cut),
