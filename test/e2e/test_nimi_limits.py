@@ -10,8 +10,11 @@ from nimi.runtime.v1 import account_pb2, account_pb2_grpc, app_pb2, app_pb2_grpc
 from nimi.runtime.v1 import local_pb2, local_pb2_grpc
 from nimi.runtime.v1 import realtime_pb2 as rt
 from nimi.runtime.v1 import realtime_pb2_grpc
+from test_nimi_realtime import Session
 
 LONGEST = 4 * 1024 * 1024  # of a message
+AI_OUTPUT_INVALID = 207
+OUTPUT = (grpc.StatusCode.INTERNAL, "AI_OUTPUT_INVALID")
 INVALID = (grpc.StatusCode.INVALID_ARGUMENT, "PROTOCOL_ENVELOPE_INVALID")
 ANY_SIZE = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
 
@@ -89,6 +92,34 @@ def test_a_reply_that_is_too_long_is_not_asked_for_again(weir):
     assert found.value.code == grpc.StatusCode.INTERNAL
     assert found.value.reason == "AI_OUTPUT_INVALID" and not found.value.message["retryable"]
     assert client.ask(client.ai.ExecuteScenario, embed(2))[0].output
+
+
+def test_half_a_reply_is_no_reply(start_weir, tmp_path):
+    """A text beyond limits.reply once came back cut, as if it were all."""
+    script = tmp_path / "long.yaml"
+    script.write_text(
+        "script: 1\nmodel: m\nagents: [{slug: manager}]\ntools: []\nscenes:\n"
+        "  - match: long\n    reply:\n      - repeat: {times: 3000, text: 'word after word, and on '}\n"
+        "        pace: {every: 0ms}\n"
+        "  - reply: ['A short one, of a few words.']\n"
+    )
+    weir = start_weir(config=f"script: {script}\nlimits: {{reply: 64KiB}}\n")
+    client = nimi.Client(weir)
+    assert len(client.stream("long").text) == 3000 * 24  # deltas need no such room
+    with pytest.raises(nimi.Refused) as found:
+        client.execute("long")
+    assert (found.value.code, found.value.reason) == OUTPUT, found.value.text
+    assert not found.value.message["retryable"]
+    # Nor does a conversation remember half of one.
+    session = Session(client)
+    events = session.read()
+    session.append("long")
+    failed = events.until(lambda event: event.HasField("failed") or event.HasField("completed"))
+    assert failed.failed.reason_code == AI_OUTPUT_INVALID, failed
+    session.append("hello")
+    assert events.until(lambda event: event.HasField("completed"))
+    events.cancel()
+    assert client.execute("hello").output.text_generate.text == "A short one, of a few words."
 
 
 def test_pages_and_times_that_are_negative_are_refused(weir):

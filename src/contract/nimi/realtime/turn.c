@@ -157,7 +157,19 @@ static void remember(struct realtime_turn *turn) {
     dialogue_add(&turn->session->dialogue, buf_str(both));
 }
 
+/* Half an answer is neither remembered nor spoken. */
+static void fail_too_long(struct realtime_turn *turn) {
+    struct fault fault;
+    fault_set(&fault, NIMI_AI_OUTPUT_INVALID,
+              "the model's reply is longer than the limit of a reply; ask for less");
+    realtime_turn_fail(turn, &fault);
+}
+
 static void on_answered(struct realtime_turn *turn) {
+    if (!buf_ok(&turn->reply)) {
+        fail_too_long(turn);
+        return;
+    }
     remember(turn);
     if (turn->session->is_live) {
         realtime_live_answered(turn);

@@ -40,6 +40,11 @@ static void scenario_text_stop(struct work *work, struct str why) {
 
 static void scenario_text_reply(struct work *work, struct str model) {
     const struct nimi_text_generate_output text = {.text = buf_str(&work->reply)};
+    if (!buf_ok(&work->reply)) {
+        nimi_refuse_for(work->call, NIMI_AI_OUTPUT_INVALID,
+                        "the model's reply is longer than the limit of a reply; ask for less");
+        return;
+    }
     work_reply(work,
                &(struct nimi_scenario_output){
                    .which_output = NIMI_SCENARIO_OUTPUT_TEXT_GENERATE, .text_generate = &text},
