@@ -24,6 +24,7 @@ static const struct remote_reason reasons[] = {
     {PROVIDER_ERROR,        AGENT_FAILED,      NULL},
     {PROVIDER_REJECTED,     AGENT_FAILED,      NULL},
     {PROVIDER_BROKEN,       AGENT_PROTOCOL,    NONSENSE},
+    {MODEL_ANSWER_TOO_LONG, AGENT_PROTOCOL,    NONSENSE},
     {AGENT_PROTOCOL,        AGENT_PROTOCOL,    NONSENSE},
     {AGENT_FAILED,          AGENT_FAILED,      NULL},
 };

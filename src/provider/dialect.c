@@ -42,7 +42,7 @@ void reply_free(struct reply *reply) {
 bool reply_check_size(struct reply *reply, const char *title) {
     for (size_t i = 0; i < reply->layout->buf_count; i++) {
         if (!buf_ok(buf_of(reply, i)))
-            return reply_fail(reply, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+            return reply_fail(reply, ERR_TOO_LARGE, MODEL_ANSWER_TOO_LONG,
                               "%s sent an answer larger than %d MiB; ask for a shorter one",
                               title, (int)(REPLY_MAX_BYTES / MIB));
     }
@@ -120,6 +120,8 @@ static const struct reason {
      STR_INIT("the model refused to answer this")},
     {STR_INIT(MODEL_CANNOT_CARRY),    ERR_INVALID_ARGUMENT,    true,
      STR_INIT("the model does not accept such a message")},
+    {STR_INIT(MODEL_ANSWER_TOO_LONG), ERR_TOO_LARGE,           false,
+     STR_INIT("the model's answer is longer than this server takes; ask for a shorter one")},
     /* clang-format on */
 };
 

@@ -68,6 +68,7 @@ struct reply_failure {
 #define MODEL_REFUSED "MODEL_REFUSED"             /* refusal, content filter, safety */
 #define MODEL_REFUSED_SAYING "the model refused to answer: " /* before the model's own words */
 #define MODEL_CANNOT_CARRY "MODEL_CANNOT_CARRY" /* a message that its API has no form for */
+#define MODEL_ANSWER_TOO_LONG "MODEL_ANSWER_TOO_LONG" /* more than is taken: REPLY_MAX_BYTES */
 
 /* One sentence for the end user. It quotes nothing from the vendor and gives no advice that
  * only an operator can follow. Advice for the user follows a ';'. */

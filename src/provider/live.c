@@ -320,7 +320,8 @@ static void live_failure_of(const struct live *live, const struct websocket_end 
         failure_refused(options->dialect, end->status, STR_EMPTY, end->body, ret);
     } else if (end->opened) {
         struct err why = end->why;
-        if (why.code == ERR_NONE) why.code = ERR_UNAVAILABLE;
+        why.code =
+            ERR_UNAVAILABLE; /* also after a message that was too long: it is connected again */
         failure_broken(&why, ret);
     } else if (end->why.code == ERR_DEADLINE_EXCEEDED) {
         failure_timeout(options, HTTP_CONNECTING, false, ret);

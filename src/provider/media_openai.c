@@ -109,8 +109,6 @@ static void cut_off(struct openai_call *call, const struct err *failed, enum htt
                         &call->base.failure);
     } else {
         failure_broken(failed, &call->base.failure);
-        call->base.failure.why.code =
-            failed->code == ERR_TOO_LARGE ? ERR_TOO_LARGE : ERR_UNAVAILABLE;
     }
     media_openai_fail(call);
 }

@@ -31,7 +31,7 @@ PRINTF_LIKE(2, 3) static bool broken(struct reading *at, const char *format, ...
 }
 
 static bool openai_media_read_too_large(struct reading *at) {
-    at->failure->reason = PROVIDER_BROKEN;
+    at->failure->reason = MODEL_ANSWER_TOO_LONG;
     return err_set(&at->failure->why, ERR_TOO_LARGE, "its answer is larger than can be kept");
 }
 

@@ -53,9 +53,16 @@ void failure_unreachable(const struct err *why, struct reply_failure *ret) {
     }
 }
 
+/* One that is too long would be too long again. */
 void failure_broken(const struct err *why, struct reply_failure *ret) {
-    remote_failure_set(ret, PROVIDER_BROKEN, "its answer was cut off", why);
-    ret->cut = why->code != ERR_TOO_LARGE;
+    if (why->code == ERR_TOO_LARGE) {
+        remote_failure_set(ret, MODEL_ANSWER_TOO_LONG, "its answer is not taken", why);
+        ret->why.code = ERR_TOO_LARGE;
+        ret->cut = false;
+    } else {
+        remote_failure_set(ret, PROVIDER_BROKEN, "its answer was cut off", why);
+        ret->cut = true;
+    }
 }
 
 void failure_redirected(const struct dialect *dialect, unsigned status,

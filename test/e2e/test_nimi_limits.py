@@ -3,6 +3,11 @@
 Each of them once ended the daemon, or cost it far more than it cost the caller. Nobody is logged
 in here: any peer can send them.
 """
+import contextlib
+import http.server
+import json
+import threading
+
 import grpc
 import nimi_client as nimi
 import pytest
@@ -120,6 +125,69 @@ def test_half_a_reply_is_no_reply(start_weir, tmp_path):
     assert events.until(lambda event: event.HasField("completed"))
     events.cancel()
     assert client.execute("hello").output.text_generate.text == "A short one, of a few words."
+
+
+class LongModel:
+    """Speaks OpenAI's API, and does not stop by itself."""
+
+    def __init__(self):
+        self.asked = 0
+        model = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *args):
+                pass
+
+            def do_POST(self):
+                model.asked += 1
+                self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(200)
+                self.send_header("content-type", "text/event-stream")
+                self.end_headers()
+                chunk = {"choices": [{"index": 0, "delta": {"content": "a" * 100_000}}]}
+                with contextlib.suppress(OSError):  # it is hung up on
+                    while True:
+                        self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def config(self):
+        return (
+            "nimi: {allow_loopback_provider_endpoint: true, probe_interval: 0s}\n"
+            "providers:\n  - {name: long, kind: openai, key_env: LONG_KEY,"
+            f" base_url: 'http://127.0.0.1:{self.server.server_address[1]}/v1'}}\n"
+            "connectors:\n  - {id: here, provider: long, local: true}\n"
+        )
+
+
+def test_an_answer_that_is_not_taken_whole_is_not_asked_for_again(start_weir):
+    """More than 16 MiB: the same request would end in the same way, so no mode calls it temporary."""
+    model = LongModel()
+    weir = start_weir(config=model.config, env={"LONG_KEY": "k"})
+    client = nimi.Client(weir, options=ANY_SIZE)
+    answer = client.stream("hi")
+    assert answer.code == grpc.StatusCode.OK and len(answer.text) > 15 * 1024 * 1024
+    assert answer.last.frame.reason_code == answer.last.failed.reason_code == AI_OUTPUT_INVALID
+    with pytest.raises(nimi.Refused) as found:
+        client.execute("hi")
+    assert (found.value.code, found.value.reason) == OUTPUT, found.value.text
+    assert not found.value.message["retryable"]
+    submitted = nimi.pb.SubmitScenarioJobRequest(
+        head=nimi.head(),
+        scenario_type=nimi.pb.SCENARIO_TYPE_TEXT_GENERATE,
+        execution_mode=nimi.pb.EXECUTION_MODE_ASYNC_JOB,
+        spec=nimi.text_spec("hi"),
+    )
+    job = client.ask(client.ai.SubmitScenarioJob, submitted)[0].job.job_id
+    watched = nimi.pb.SubscribeScenarioJobEventsRequest(job_id=job)
+    *_, last = client.ai.SubscribeScenarioJobEvents(watched, metadata=client.metadata())
+    assert last.event_type == nimi.pb.SCENARIO_JOB_EVENT_FAILED
+    assert last.job.reason_code == AI_OUTPUT_INVALID, last.job
+    assert model.asked == 3
+    model.server.shutdown()
+    model.server.server_close()
 
 
 def test_pages_and_times_that_are_negative_are_refused(weir):

@@ -268,7 +268,7 @@ static void an_answer_that_breaks_off_is_a_failure(void **state) {
         const char *reason;
     } cases[] = {
         {ERR_UNAVAILABLE, ERR_UNAVAILABLE, PROVIDER_BROKEN},
-        {ERR_TOO_LARGE, ERR_TOO_LARGE, PROVIDER_BROKEN},
+        {ERR_TOO_LARGE, ERR_TOO_LARGE, MODEL_ANSWER_TOO_LONG},
         {ERR_DEADLINE_EXCEEDED, ERR_DEADLINE_EXCEEDED, PROVIDER_TIMEOUT},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

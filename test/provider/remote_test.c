@@ -476,12 +476,12 @@ static void an_answer_that_is_too_large_has_failed(void **state) {
     char line[80];
     memset(line, 'x', sizeof(line));
     assert_false(fake_http_body(asked(f), str_of(line, sizeof(line))));
-    heard(f, "failed(PROVIDER_BROKEN) ");
+    heard(f, "failed(MODEL_ANSWER_TOO_LONG) ");
 
     begin(f);
     stream(f);
     fake_http_fail(asked(f), ERR_TOO_LARGE, HTTP_READING);
-    heard(f, "failed(PROVIDER_BROKEN) ");
+    heard(f, "failed(MODEL_ANSWER_TOO_LONG) ");
 }
 
 /* --- U3: 200, and yet no answer ---------------------------------------------------------- */
