@@ -7,11 +7,14 @@ import contextlib
 import http.server
 import json
 import threading
+import time
 
+import attack
 import grpc
+import hpack
 import nimi_client as nimi
 import pytest
-from nimi.runtime.v1 import account_pb2, account_pb2_grpc, app_pb2, app_pb2_grpc, audit_pb2
+from nimi.runtime.v1 import account_pb2, account_pb2_grpc, app_pb2, app_pb2_grpc, audit_pb2, auth_pb2
 from nimi.runtime.v1 import local_pb2, local_pb2_grpc
 from nimi.runtime.v1 import realtime_pb2 as rt
 from nimi.runtime.v1 import realtime_pb2_grpc
@@ -188,6 +191,51 @@ def test_an_answer_that_is_not_taken_whole_is_not_asked_for_again(start_weir):
     assert model.asked == 3
     model.server.shutdown()
     model.server.server_close()
+
+
+def ask_with(weir, path, request, **changes):
+    """The status of a call with these headers, whose values may be any bytes."""
+    names = {name.replace("-", "_"): value for name, value in nimi.HEADERS.items()}
+    names.update(attack.GRPC, path=path, **changes)
+    body = request.SerializeToString()
+    call = attack.frame(attack.HEADERS, attack.END_HEADERS, 1, attack.request(**names))
+    call += attack.frame(
+        attack.DATA, attack.END_STREAM, 1, b"\0" + len(body).to_bytes(4, "big") + body
+    )
+    decoder, found = hpack.Decoder(), {}
+    with attack.dial(weir.port("nimi_grpc")) as peer:
+        peer.settimeout(attack.PATIENCE)
+        peer.sendall(attack.START + call)
+        ending = attack.Ending()
+        while "grpc-status" not in found:
+            part = peer.recv(262144)
+            assert part, ending.received
+            ending.received += part
+            decoder, found = hpack.Decoder(), {}
+            for kind, _, _, payload in ending.frames:
+                if kind == attack.HEADERS:
+                    found.update(decoder.decode(payload))
+    return int(found["grpc-status"])
+
+
+@pytest.mark.parametrize("name", ["caller_id", "surface_id", "trace_id", "participant_id"])
+def test_a_header_that_is_no_text_is_in_nobodys_list(weir, name):
+    """It was kept as it came, and no client could read a list with such a record."""
+    client = nimi.Client(weir)
+    path = "/nimi.runtime.v1.RuntimeAuthService/RegisterApp"
+    request = auth_pb2.RegisterAppRequest(app_id=nimi.APP, app_instance_id="one")
+    status = ask_with(weir, path, request, **{f"x_nimi_{name}": b"caller\xff\xfe"})
+    assert status == grpc.StatusCode.INVALID_ARGUMENT.value[0]
+    assert ask_with(weir, path, request, **{f"x_nimi_{name}": "Grüße".encode()}) == 0
+    found, give_up = [], time.monotonic() + nimi.PATIENCE  # the log is written behind the calls
+    while not found and time.monotonic() < give_up:
+        asked = audit_pb2.ListAuditEventsRequest()
+        found = [
+            event
+            for event in client.ask(client.audit.ListAuditEvents, asked)[0].events
+            if event.operation == "RegisterApp"
+        ]
+    assert len(found) == 1
 
 
 def test_pages_and_times_that_are_negative_are_refused(weir):

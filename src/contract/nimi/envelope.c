@@ -1,5 +1,7 @@
 #include "contract/nimi/envelope.h"
 
+#include "base/utf8.h"
+
 #include <stddef.h>
 
 /* The fourteen headers, in the order in which they are checked. */
@@ -75,6 +77,9 @@ bool envelope_read(struct rpc_call *call, enum envelope_form form, struct envelo
             return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
                              "%s is longer than %d bytes", headers[i].name,
                              ENVELOPE_VALUE_MAX_BYTES);
+        if (!utf8_valid(value)) /* it would be in replies of others, which could not be read */
+            return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "%s is not UTF-8",
+                             headers[i].name);
         if (headers[i].basic && form == ENVELOPE_WHOLE && value.len == 0)
             return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
                              "%s is missing; every call of this protocol sends it",

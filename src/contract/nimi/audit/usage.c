@@ -69,12 +69,12 @@ static struct usage_bucket *new_sum(struct summing *summing, const struct audit_
     sum->start = (struct google_timestamp){.seconds = start};
     sum->key = sum_keep(summing, str_skip(key, sizeof(start)));
     sum->record = (struct nimi_usage_stat_record){
-        .app_id = sum_keep(summing, record->texts[AUDIT_WORKSPACE]),
-        .subject_user_id = sum_keep(summing, record->texts[AUDIT_USER]),
+        .app_id = sum_keep(summing, audit_view_text(record, AUDIT_WORKSPACE)),
+        .subject_user_id = sum_keep(summing, audit_view_text(record, AUDIT_USER)),
         .caller_kind = audit_view_caller_kind(record->texts[AUDIT_CALLER_KIND]),
-        .caller_id = sum_keep(summing, record->texts[AUDIT_CALLER]),
-        .capability = sum_keep(summing, record->texts[AUDIT_CAPABILITY]),
-        .model_id = sum_keep(summing, record->texts[AUDIT_MODEL]),
+        .caller_id = sum_keep(summing, audit_view_text(record, AUDIT_CALLER)),
+        .capability = sum_keep(summing, audit_view_text(record, AUDIT_CAPABILITY)),
+        .model_id = sum_keep(summing, audit_view_text(record, AUDIT_MODEL)),
         .window = summing->window,
         .bucket_start = &sum->start};
     summing->sums[summing->count++] = sum;

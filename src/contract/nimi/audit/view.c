@@ -1,5 +1,6 @@
 #include "contract/nimi/audit/view.h"
 
+#include "base/utf8.h"
 #include "wire/json.h"
 
 #include <assert.h>
@@ -27,6 +28,11 @@ int32_t audit_view_caller_kind(struct str name) {
 struct str audit_view_caller_name(int32_t kind) {
     bool known = kind > 0 && (size_t)kind < ARRAY_LEN(kinds);
     return known ? kinds[kind].name : STR_EMPTY;
+}
+
+struct str audit_view_text(const struct audit_record *record, enum audit_text text) {
+    struct str value = record->texts[text];
+    return str_head(value, utf8_valid_prefix(value));
 }
 
 /* A record without a reason of this protocol that went well was executed. */
@@ -81,9 +87,9 @@ static struct str decimal(uint64_t number, char room[static 24]) {
 static void add_payload(struct audit_view *view, const struct audit_record *record) {
     static const enum audit_text texts[] = {AUDIT_CONTRACT, AUDIT_MODEL, AUDIT_REASON,
                                             AUDIT_DETAIL};
-    view_add_text(view, "request_id", record->texts[AUDIT_TRACE]);
+    view_add_text(view, "request_id", audit_view_text(record, AUDIT_TRACE));
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        view_add_text(view, audit_text_name(texts[i]), record->texts[texts[i]]);
+        view_add_text(view, audit_text_name(texts[i]), audit_view_text(record, texts[i]));
     view_add_text(view, "digest", audit_hex(record->texts[AUDIT_DIGEST], view->digest));
     if (record->set[AUDIT_RUN])
         view_add_text(view, "run", decimal(record->numbers[AUDIT_RUN], view->run));
@@ -96,26 +102,25 @@ static void add_payload(struct audit_view *view, const struct audit_record *reco
 }
 
 void audit_view_init(struct audit_view *view, const struct audit_record *record) {
-    const struct str *texts = record->texts;
     view->count = 0;
     view->at = (struct google_timestamp){.seconds = record->at_ms / 1000,
                                          .nanos = (int32_t)(record->at_ms % 1000) * 1000000};
     add_payload(view, record);
     view->event = (struct nimi_audit_event_record){
         .audit_id = decimal(record->seq, view->id),
-        .app_id = texts[AUDIT_WORKSPACE],
-        .subject_user_id = texts[AUDIT_USER],
-        .domain = texts[AUDIT_DOMAIN],
-        .operation = texts[AUDIT_OPERATION],
+        .app_id = audit_view_text(record, AUDIT_WORKSPACE),
+        .subject_user_id = audit_view_text(record, AUDIT_USER),
+        .domain = audit_view_text(record, AUDIT_DOMAIN),
+        .operation = audit_view_text(record, AUDIT_OPERATION),
         .reason_code = view_reason_of(record),
-        .trace_id = texts[AUDIT_TRACE],
+        .trace_id = audit_view_text(record, AUDIT_TRACE),
         .timestamp = &view->at,
         .payload = &view->payload,
-        .caller_kind = audit_view_caller_kind(texts[AUDIT_CALLER_KIND]),
-        .caller_id = texts[AUDIT_CALLER],
-        .surface_id = texts[AUDIT_SURFACE],
-        .principal_id = texts[AUDIT_USER],
-        .capability = texts[AUDIT_CAPABILITY]};
+        .caller_kind = audit_view_caller_kind(record->texts[AUDIT_CALLER_KIND]),
+        .caller_id = audit_view_text(record, AUDIT_CALLER),
+        .surface_id = audit_view_text(record, AUDIT_SURFACE),
+        .principal_id = audit_view_text(record, AUDIT_USER),
+        .capability = audit_view_text(record, AUDIT_CAPABILITY)};
 }
 
 /* --- JSON --------------------------------------------------------------------------------- */

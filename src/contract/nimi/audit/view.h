@@ -33,6 +33,10 @@ void audit_view_init(struct audit_view *view, const struct audit_record *record)
 /* Append the view as one JSON object. */
 void audit_view_json(const struct audit_view *view, struct buf *out);
 
+/* A text of the record as a message may have it: up to what is no UTF-8. Earlier versions kept a
+ * caller's headers as they came. */
+struct str audit_view_text(const struct audit_record *record, enum audit_text text);
+
 /* CALLER_KIND_... of what a caller says it is ("third-party-app"), and back; 0 and empty: none
  * of them. */
 int32_t audit_view_caller_kind(struct str name);
