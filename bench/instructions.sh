@@ -6,6 +6,7 @@
 #   bench/instructions.sh --short             seconds: whether everything still runs
 #   BENCH_TOP=40 bench/instructions.sh        more functions of each thread
 #
+#   BENCH_PATH=/v1/messages bench/instructions.sh model       tokens through another contract than /stream
 #   WEIR_ADMIN=127.0.0.1:0 bench/instructions.sh converse     with metrics
 #   BENCH_SPANS=1 bench/instructions.sh converse              with spans, for a collector that takes them all
 #
@@ -75,8 +76,9 @@ count_model() { # load
     compile_mock
     start_mock $(((SECONDS_EACH + 5) * pace)) "$pace"
     export OPENAI_API_KEY=none OPENAI_BASE_URL=$address:$MOCK_PORT/v1 SSL_CERT_FILE=$OUT/mock.pem SSL_CERT_DIR=
-    serve_weir "$PORTS" "$DATA/store" -c "$settings" --http 127.0.0.1:0 --grpc off
-    "$OUT/driver" tokens --path /stream --port "$(port_in "$PORTS" http)" --pid "$PID" --streams "$streams" \
+    # No key, so that callers of every contract need no token.
+    KEY='' serve_weir "$PORTS" "$DATA/store" -c "$settings" --http 127.0.0.1:0 --grpc off
+    "$OUT/driver" tokens --path "${BENCH_PATH:-/stream}" --port "$(port_in "$PORTS" http)" --pid "$PID" --streams "$streams" \
         --chunks $(((SECONDS_EACH + 5) * pace)) --seconds "$SECONDS_EACH" "${said[@]}" >"$DATA/answers" &
     local driver=$!
     sleep 2

@@ -143,18 +143,25 @@ static bool read_asked(struct tokens *tokens, struct asked *asked, struct err *e
                    asked->tokens);
 }
 
-/* Its length. */
+#define BODY_MAX_BYTES 512
+
+/* Its length. Every contract finds its own members in it, and passes over those of the others. */
 static int write_body(char *body, size_t room, size_t index) {
-    return snprintf(body, room,
-                    "{\"input\":\"go\",\"session_id\":\"turn-%zu-%" PRId64 "\","
-                    "\"model\":\"mock-1\",\"stream\":true,\"messages\":[{\"role\":\"user\","
-                    "\"content\":\"hello\"}]}",
-                    index, clock_unix_ms());
+    char name[64];
+    snprintf(name, sizeof(name), "turn-%zu-%" PRId64, index, clock_unix_ms());
+    return snprintf(
+        body, room,
+        "{\"input\":\"go\",\"session_id\":\"%s\",\"model\":\"mock-1\",\"stream\":true,"
+        "\"messages\":[{\"id\":\"1\",\"role\":\"user\",\"content\":\"hello\"}],"
+        "\"max_tokens\":1000000,\"threadId\":\"%s\",\"runId\":\"1\",\"message\":{\"messageId\":"
+        "\"%s\","
+        "\"contextId\":\"%s\",\"role\":\"ROLE_USER\",\"parts\":[{\"text\":\"hello\"}]}}",
+        name, name, name, name);
 }
 
 static bool send_request(const struct tokens_options *options, size_t index, int fd,
                          struct err *e) {
-    char body[256], request[512];
+    char body[BODY_MAX_BYTES], request[2 * BODY_MAX_BYTES];
     int len = write_body(body, sizeof(body), index);
     len = snprintf(request, sizeof(request),
                    "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -220,7 +227,7 @@ static bool connect_shared(struct tokens *tokens, struct err *e) {
 static bool ask_shared(struct tokens *tokens, struct err *e) {
     struct h2 *h2 = &tokens->shared[tokens->count % tokens->options->connections];
     struct asked *asked = &tokens->asked[tokens->count];
-    char body[256];
+    char body[BODY_MAX_BYTES];
     int len = write_body(body, sizeof(body), tokens->count++);
     struct h2_stream *stream = h2_post(h2, str_from(tokens->options->path));
     *asked = (struct asked){.all = tokens, .fd = -1};
