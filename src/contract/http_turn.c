@@ -407,6 +407,14 @@ static struct route_call *call_of(void *ctx) {
     return ((struct http_turn *)ctx)->call;
 }
 
+void http_turn_gather(void *ctx) {
+    route_gather(call_of(ctx));
+}
+
+void http_turn_leave_now(void *ctx) {
+    route_leave_now(call_of(ctx));
+}
+
 size_t http_turn_queued(void *ctx) {
     return route_pressure(call_of(ctx));
 }

@@ -182,6 +182,8 @@ MUST_CHECK bool http_turn_may_end(struct http_turn *turn, struct close_ending en
 
 /* --- for a wire: its ctx is the turn ------------------------------------------------------ */
 
+void http_turn_gather(void *ctx); /* of an event stream, as the next */
+void http_turn_leave_now(void *ctx);
 size_t http_turn_queued(void *ctx);
 void http_turn_wake_at(size_t low, void *ctx);
 uint64_t http_turn_stalled_ms(void *ctx);

@@ -449,7 +449,7 @@ static bool cut_unless_whole(struct route_call *call, struct buf *out, size_t be
 }
 
 static void touch(struct route_call *call, struct buf *out, size_t begin) {
-    if (cut_unless_whole(call, out, begin)) exchange_touch(call->exchange);
+    if (cut_unless_whole(call, out, begin) && !call->gathers) exchange_touch(call->exchange);
 }
 
 /* Models and tools write values on several lines, which stand in ours as they came. */
@@ -482,9 +482,13 @@ void route_sse_wrote(struct route_call *call, size_t begin) {
     touch(call, exchange_out(call->exchange), begin);
 }
 
-void route_sse_wrote_now(struct route_call *call, size_t begin) {
-    if (cut_unless_whole(call, exchange_out(call->exchange), begin))
-        exchange_touch_now(call->exchange);
+void route_gather(struct route_call *call) {
+    call->gathers = true;
+}
+
+void route_leave_now(struct route_call *call) {
+    call->gathers = false;
+    if (!call->aborted) exchange_touch_now(call->exchange);
 }
 
 void route_piece(struct route_call *call, struct str bytes) {

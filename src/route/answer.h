@@ -55,6 +55,7 @@ struct route_call {
     bool drains;     /* refused, but still reading the rest of the request */
     bool cuts_short; /* too large or too slow; the rest is not read */
     bool upgraded;   /* the connection speaks another protocol */
+    bool gathers;    /* what is written waits for route_leave_now() */
     struct list link;
     uint64_t caller; /* a hash of what the guard named it; 0: nothing */
     struct exchange *exchange;

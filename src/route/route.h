@@ -202,8 +202,10 @@ void route_sse_event(struct route_call *call, struct str name, struct str id, st
  * then call route_sse_wrote() with the length that it had. NULL: the call was cut. */
 struct buf *route_sse_out(struct route_call *call);
 void route_sse_wrote(struct route_call *call, size_t begin);
-/* The same where nothing will join them in this turn: see exchange_send_now(). */
-void route_sse_wrote_now(struct route_call *call, size_t begin);
+/* What is written between the two leaves together, and at once if nothing waits in front of it: for
+ * what nothing will join in this turn (see exchange_send_now()). */
+void route_gather(struct route_call *call);
+void route_leave_now(struct route_call *call);
 /* Send a comment line, which readers ignore: the heartbeat. */
 void route_sse_comment(struct route_call *call, struct str text);
 /* End the body. The caller has already sent the contract's last event. */

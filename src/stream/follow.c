@@ -47,27 +47,27 @@ static void project(const struct event *event, enum close_frame frame, void *ctx
     follow->options.wire->project(event, frame, follow->options.ctx);
 }
 
-static void note_texts(struct follow *follow, size_t count) {
+static void project_texts(struct str texts, size_t count, void *ctx) {
+    struct follow *follow = ctx;
     follow->seq += count;
     if (follow->piece && follow->seq == journal_appended(follow->piece))
         loop_defer(follow->options.loop, &follow->go_on);
-}
-
-static void project_texts(struct str texts, size_t count, void *ctx) {
-    struct follow *follow = ctx;
-    note_texts(follow, count);
     follow->options.wire->project_texts(texts, count, follow->options.ctx);
 }
 
 /* After a piece of a stored run more may follow. */
-static void project_last_texts(struct str texts, size_t count, void *ctx) {
+static bool may_leave_now(const struct follow *follow) {
+    return follow->options.wire->gather && !follow->piece;
+}
+
+static void gather(void *ctx) {
     struct follow *follow = ctx;
-    const struct stream_wire *wire = follow->options.wire;
-    note_texts(follow, count);
-    if (wire->project_last_texts && !follow->piece)
-        wire->project_last_texts(texts, count, follow->options.ctx);
-    else
-        wire->project_texts(texts, count, follow->options.ctx);
+    if (may_leave_now(follow)) follow->options.wire->gather(follow->options.ctx);
+}
+
+static void leave_now(void *ctx) {
+    struct follow *follow = ctx;
+    if (may_leave_now(follow)) follow->options.wire->leave_now(follow->options.ctx);
 }
 
 static size_t queued(void *ctx) {
@@ -101,15 +101,15 @@ static void ended(struct close_ending ending, enum close_cause cause, const stru
 }
 
 /* Whether texts come at once is the wire's own choice. */
-#define BETWEEN(texts, last_texts)                                                             \
+#define BETWEEN(texts)                                                                         \
     {                                                                                          \
-        .judge = follow_judge, .project = project, .project_texts = (texts),                   \
-        .project_last_texts = (last_texts), .queued = queued, .wake_at = wake_at,              \
+        .judge = follow_judge, .project = project, .project_texts = (texts), .gather = gather, \
+        .leave_now = leave_now, .queued = queued, .wake_at = wake_at,                          \
         .stalled_ms = stalled_ms, .heartbeat = heartbeat, .ended = ended,                      \
     }
 
-static const struct stream_wire between = BETWEEN(NULL, NULL);
-static const struct stream_wire between_with_texts = BETWEEN(project_texts, project_last_texts);
+static const struct stream_wire between = BETWEEN(NULL);
+static const struct stream_wire between_with_texts = BETWEEN(project_texts);
 
 /* --- streams ------------------------------------------------------------------------------ */
 

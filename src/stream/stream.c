@@ -131,10 +131,10 @@ static bool pass_on_texts(struct stream *stream, size_t room) {
     struct str texts = cursor_texts(stream->cursor, room, &count);
     if (count == 0) return false;
     close_frame(&stream->close, FRAME_DATA);
-    if (wire->project_last_texts && cursor_is_at_end(stream->cursor))
-        wire->project_last_texts(texts, count, stream->options.ctx);
-    else
-        wire->project_texts(texts, count, stream->options.ctx);
+    bool leaves_now = wire->gather && cursor_is_at_end(stream->cursor);
+    if (leaves_now) wire->gather(stream->options.ctx);
+    wire->project_texts(texts, count, stream->options.ctx);
+    if (leaves_now) wire->leave_now(stream->options.ctx);
     return true;
 }
 

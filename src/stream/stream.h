@@ -51,9 +51,10 @@ struct stream_wire {
     /* `count` events of text at once, as cursor_texts() lends them, where FRAME_DATA is due.
      * NULL: each goes to `project`. */
     void (*project_texts)(struct str texts, size_t count, void *ctx);
-    /* The same for texts that nothing follows yet, so that their frames may leave at once. NULL:
-     * they go to `project_texts`. */
-    void (*project_last_texts)(struct str texts, size_t count, void *ctx);
+    /* Called around `project_texts` where nothing follows these texts yet: what is sent between the
+     * two may leave at once, and together. NULL, both: it leaves at the end of the loop turn. */
+    void (*gather)(void *ctx);
+    void (*leave_now)(void *ctx);
     /* NULL, with the two after it: what is sent never waits. */
     size_t (*queued)(void *ctx);            /* bytes waiting in the transport */
     void (*wake_at)(size_t low, void *ctx); /* call stream_drained() at `low` bytes */

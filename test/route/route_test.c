@@ -879,6 +879,50 @@ static void events_leave_as_they_are_said(void **state) {
     seen_is("closed");
 }
 
+static void what_is_gathered_leaves_together(void **state) {
+    (void)state;
+    struct exchange *x = streaming(EXCHANGE_HTTP_1_1);
+    fake_settle(loop);
+    route_gather(call);
+    route_sse_event(call, STR_EMPTY, STR_EMPTY, STR("1"));
+    route_sse_comment(call, STR("2"));
+    size_t begin = route_sse_out(call)->len;
+    buf_append(route_sse_out(call), STR("data: 3\n\n"));
+    route_sse_wrote(call, begin);
+    fake_settle(loop);
+    assert_str(fake_sent(x), "");
+    assert_int_equal(route_queued(call), 23);
+    route_leave_now(call);
+    fake_settle(loop);
+    assert_str(fake_sent(x), "data: 1\n\n: 2\n\ndata: 3\n\n");
+    route_gather(call);
+    route_leave_now(call); /* nothing was written */
+    route_sse_event(call, STR_EMPTY, STR_EMPTY, STR("4"));
+    route_sse_end(call);
+    fake_settle(loop);
+    assert_str(fake_sent(x), "data: 1\n\n: 2\n\ndata: 3\n\ndata: 4\n\n");
+    done(x);
+    seen_is("closed");
+}
+
+static void what_is_gathered_and_does_not_fit_cuts_the_reader_off(void **state) {
+    (void)state;
+    struct exchange *x = streaming(EXCHANGE_HTTP_1_1);
+    char *data = malloc(FAKE_QUEUE_BYTES);
+    memset(data, 'x', FAKE_QUEUE_BYTES);
+    fake_stop_reading(x);
+    route_gather(call);
+    route_sse_event(call, STR_EMPTY, STR_EMPTY, STR("whole"));
+    route_sse_event(call, STR_EMPTY, STR_EMPTY, str_of(data, FAKE_QUEUE_BYTES));
+    route_sse_event(call, STR_EMPTY, STR_EMPTY, STR("in vain"));
+    route_leave_now(call);
+    fake_settle(loop);
+    seen_is("left");
+    assert_int_equal(fake_aborted(x), ABORT_ENHANCE_CALM);
+    free(data);
+    done(x);
+}
+
 static void a_stream_hears_when_it_drained_and_how_long_it_stalls(void **state) {
     (void)state;
     struct exchange *x = streaming(EXCHANGE_HTTP_2);
@@ -1084,6 +1128,8 @@ int main(void) {
         TEST(an_answer_without_content_says_no_length),
         TEST(an_event_stream_says_keep_alive_on_http_1_1_only),
         TEST(events_leave_as_they_are_said),
+        TEST(what_is_gathered_leaves_together),
+        TEST(what_is_gathered_and_does_not_fit_cuts_the_reader_off),
         TEST(a_stream_hears_when_it_drained_and_how_long_it_stalls),
         TEST(pieces_leave_as_they_are_said_under_their_own_type),
         TEST(a_piece_that_does_not_fit_cuts_the_reader_off_before_it),

@@ -647,6 +647,28 @@ static void what_is_appended_leaves_before_the_turn_ends(void **state) {
     assert_int_equal(scene->played.how, EXCHANGE_COMPLETE);
 }
 
+/* A piece that is taken in part, more pieces behind it, then an end: nothing is sent twice, and
+ * nothing after it. */
+static void what_is_appended_in_pieces_leaves_together(void **state) {
+    struct scene *scene = *state;
+    stream(scene);
+    size_t sends = scene->fake.sends;
+    buf_append(exchange_out(scene->played.exchange), STR("one "));
+    buf_append(exchange_out(scene->played.exchange), STR("two "));
+    append_now(scene, STR("three"));
+    assert_int_equal(scene->fake.sends, sends + 1);
+    assert_text(&scene->fake, CHUNKED_HEAD "d\r\none two three\r\n");
+    scene->fake.window = 6;
+    append_now(scene, STR("four"));
+    append_now(scene, STR("five"));
+    exchange_abort(scene->played.exchange, ABORT_CANCEL);
+    append_now(scene, STR("six"));
+    fake_allow(&scene->fake, 1000);
+    turn(scene);
+    assert_text(&scene->fake, CHUNKED_HEAD "d\r\none two three\r\n4\r\nfou");
+    assert_int_equal(scene->played.how, EXCHANGE_ABORTED);
+}
+
 static void what_is_appended_stays_behind_what_waits(void **state) {
     struct scene *scene = *state;
     ask(scene, STR(GET HOST END));
@@ -1156,6 +1178,7 @@ int main(void) {
         SCENE(what_is_sent_now_leaves_before_the_turn_ends),
         SCENE(what_is_sent_now_stays_behind_what_waits),
         SCENE(what_is_appended_leaves_before_the_turn_ends),
+        SCENE(what_is_appended_in_pieces_leaves_together),
         SCENE(what_is_appended_stays_behind_what_waits),
         cmocka_unit_test(what_is_sent_now_reads_the_same_however_little_is_taken),
         SCENE(a_peer_that_takes_part_of_it_and_no_more_is_cut),

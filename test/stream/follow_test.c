@@ -17,6 +17,7 @@ struct scene {
     size_t queued, bytes_each;
     /* What came. */
     size_t events, last_stretches, begun, missing, ended;
+    bool gathers; /* between gather() and leave_now() */
     uint64_t last_seq;
     bool missing_failed, frees;
     bool ends_at_once; /* from inside begun() */
@@ -84,14 +85,23 @@ static void project_texts(struct str texts, size_t count, void *ctx) {
     assert_int_equal(texts.len, 0);
 }
 
-static void project_last_texts(struct str texts, size_t count, void *ctx) {
-    ((struct scene *)ctx)->last_stretches++;
-    project_texts(texts, count, ctx);
+static void gather(void *ctx) {
+    struct scene *scene = ctx;
+    assert_false(scene->gathers);
+    scene->gathers = true;
+}
+
+static void leave_now(void *ctx) {
+    struct scene *scene = ctx;
+    assert_true(scene->gathers);
+    scene->gathers = false;
+    scene->last_stretches++;
 }
 
 static const struct stream_wire wire_with_texts = {.project = project,
                                                    .project_texts = project_texts,
-                                                   .project_last_texts = project_last_texts,
+                                                   .gather = gather,
+                                                   .leave_now = leave_now,
                                                    .queued = queued,
                                                    .wake_at = wake_at,
                                                    .stalled_ms = stalled_ms,
@@ -181,7 +191,7 @@ static void a_live_run_is_read_from_its_journal_alone(void **state) {
     one_run_happen(&scene->run, EVENT_STARTED);
     one_run_say(&scene->run, 3, 5);
     assert_int_equal(scene->last_seq, 4);
-    assert_int_equal(scene->last_stretches > 0, used->project_last_texts != NULL);
+    assert_int_equal(scene->last_stretches > 0, used->gather != NULL);
     one_run_happen(&scene->run, EVENT_DONE);
     assert_int_equal(settle(scene), 0);
     assert_int_equal(scene->last_seq, 5);

@@ -21,6 +21,8 @@ struct view {
     bool frees; /* the stream, from inside ended() */
     /* What came. */
     size_t data, lasts, ended, heartbeats, stretches, last_stretches;
+    size_t gathered_from;
+    bool gathers; /* between gather() and leave_now(), which stand around one stretch */
     uint64_t last_seq;
     enum close_frame last;
     struct close_ending ending;
@@ -32,6 +34,7 @@ struct view {
 
 static void project(const struct event *event, enum close_frame frame, void *ctx) {
     struct view *view = ctx;
+    assert_false(view->gathers);
     assert_int_equal(view->ended, 0);
     assert_int_equal(view->lasts, 0); /* nothing follows a last frame */
     assert_int_equal(event->seq, view->last_seq + 1);
@@ -54,15 +57,25 @@ static void project_texts(struct str texts, size_t count, void *ctx) {
     assert_true(count > 0 && view->lasts == 0 && view->mode != CLOSE_SINGLE);
     view->stretches++;
     view->data += count;
+    view->queued += count * view->bytes_each;
     view->last_seq += count;
     for (; count > 0; count--) assert_true(event_take_text(&texts, &agent, &text));
     assert_int_equal(texts.len, 0);
 }
 
-static void project_last_texts(struct str texts, size_t count, void *ctx) {
+static void gather(void *ctx) {
     struct view *view = ctx;
+    assert_false(view->gathers);
+    view->gathers = true;
+    view->gathered_from = view->stretches;
+}
+
+static void leave_now(void *ctx) {
+    struct view *view = ctx;
+    assert_true(view->gathers);
+    assert_int_equal(view->stretches, view->gathered_from + 1);
+    view->gathers = false;
     view->last_stretches++;
-    project_texts(texts, count, ctx);
 }
 
 static size_t queued(void *ctx) {
@@ -90,6 +103,7 @@ static void heartbeat(void *ctx) {
 static void ended(struct close_ending ending, enum close_cause cause, const struct event *last,
                   void *ctx) {
     struct view *view = ctx;
+    assert_false(view->gathers);
     view->ended++;
     view->ending = ending;
     view->cause = cause;
@@ -122,7 +136,8 @@ static const struct stream_wire by_stretch = {.project = project,
 
 static const struct stream_wire by_last_stretch = {.project = project,
                                                    .project_texts = project_texts,
-                                                   .project_last_texts = project_last_texts,
+                                                   .gather = gather,
+                                                   .leave_now = leave_now,
                                                    .queued = queued,
                                                    .wake_at = wake_at,
                                                    .stalled_ms = stalled_ms,
@@ -244,6 +259,61 @@ static void texts_that_nothing_follows_yet_are_known_to_the_wire(void **state) {
     assert_int_equal(view.last_stretches, 2);
     assert_int_equal(view.stretches, 4);
     assert_int_equal(view.last_seq, 9);
+    assert_int_equal(view.ended, 1);
+    close_view(&view);
+    journal_unref(journal);
+    loop_free(loop);
+}
+
+/* A text, a call and a text are three parts in order, however they come together. */
+static void what_leaves_now_keeps_its_order_with_all_else(void **state) {
+    (void)state;
+    for (unsigned cuts = 0; cuts < 16; cuts++) {
+        static const enum event_kind kinds[] = {EVENT_TEXT, EVENT_TOOL_CALL, EVENT_TEXT,
+                                                EVENT_TEXT, EVENT_DONE};
+        struct loop *loop = loop_new_fake();
+        struct journal *journal = new_journal(loop);
+        struct view view;
+        view_on(&view, loop, journal, CLOSE_DONE, 0, &by_last_stretch);
+        for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+            say(journal, kinds[i]);
+            if (cuts >> i & 1) loop_turn(loop);
+        }
+        loop_turn(loop);
+        loop_turn(loop);
+        assert_int_equal(view.last_seq, ARRAY_LEN(kinds)); /* project() checks each step */
+        assert_int_equal(view.last_stretches, (cuts & 1) + (cuts >> 2 & 1) + (cuts >> 3 & 1));
+        assert_int_equal(view.ended, 1);
+        close_view(&view);
+        journal_unref(journal);
+        loop_free(loop);
+    }
+}
+
+/* Texts that stop at a full transport are followed by others; the last ones may leave at once. */
+static void texts_in_front_of_a_full_transport_do_not_leave_at_once(void **state) {
+    (void)state;
+    struct loop *loop = loop_new_fake();
+    struct journal *journal = new_journal(loop);
+    struct view view;
+    view_on(&view, loop, journal, CLOSE_DONE, 0, &by_last_stretch);
+    view.bytes_each = STREAM_HIGH_BYTES;
+    say(journal, EVENT_TEXT);
+    loop_turn(loop);
+    assert_int_equal(view.last_stretches, 1);
+    for (size_t n = 0; n < 3; n++) say(journal, EVENT_TEXT);
+    loop_turn(loop);
+    assert_int_equal(view.last_seq, 1);
+    assert_true(view.wants_low);
+    view.queued = STREAM_HIGH_BYTES - 1; /* room for one event */
+    stream_drained(view.stream);
+    assert_int_equal(view.last_stretches, 1);
+    assert_int_equal(view.last_seq, 2);
+    view.queued = 0;
+    stream_drained(view.stream);
+    assert_int_equal(view.last_stretches, 2);
+    assert_int_equal(view.last_seq, 4);
+    stream_end(view.stream, CAUSE_LEFT);
     assert_int_equal(view.ended, 1);
     close_view(&view);
     journal_unref(journal);
@@ -518,6 +588,8 @@ int main(void) {
         cmocka_unit_test(events_become_frames_in_order_and_one_last_frame),
         cmocka_unit_test(texts_go_to_the_wire_together_with_nothing_lost_between),
         cmocka_unit_test(texts_that_nothing_follows_yet_are_known_to_the_wire),
+        cmocka_unit_test(what_leaves_now_keeps_its_order_with_all_else),
+        cmocka_unit_test(texts_in_front_of_a_full_transport_do_not_leave_at_once),
         cmocka_unit_test(a_late_stream_reads_from_where_it_says),
         cmocka_unit_test(a_full_transport_holds_the_cursor_until_it_drains),
         cmocka_unit_test(a_peer_that_reads_a_little_is_not_stalled),

@@ -34,8 +34,7 @@ static void put_delta(struct buf *out, struct str text) {
 }
 
 /* The same bytes as frame_object() sends, without a document between. */
-void frame_deltas(struct route_call *call, struct str text, struct str more,
-                  enum frame_leave leave) {
+void frame_deltas(struct route_call *call, struct str text, struct str more) {
     struct buf *out = route_sse_out(call);
     struct str agent;
     if (!out) return;
@@ -43,10 +42,7 @@ void frame_deltas(struct route_call *call, struct str text, struct str more,
     do {
         put_delta(out, text);
     } while (event_next_text(&more, &agent, &text));
-    if (leave == FRAME_LEAVES_NOW)
-        route_sse_wrote_now(call, begin);
-    else
-        route_sse_wrote(call, begin);
+    route_sse_wrote(call, begin);
 }
 
 void frame_error(struct route_call *call, enum err_code code, struct str message) {

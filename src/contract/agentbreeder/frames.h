@@ -13,14 +13,8 @@
 /* Send {key: text}. An empty name sends an unnamed event. */
 void frame_object(struct route_call *call, struct str name, const char *key, struct str text);
 
-enum frame_leave {
-    FRAME_LEAVES_LATER, /* at the end of the turn, with what follows */
-    FRAME_LEAVES_NOW,
-};
-
 /* Send {"delta": text} for this text, and for each of `more`, encoded as a journal has them. */
-void frame_deltas(struct route_call *call, struct str text, struct str more,
-                  enum frame_leave leave);
+void frame_deltas(struct route_call *call, struct str text, struct str more);
 
 void frame_error(struct route_call *call, enum err_code code, struct str message);
 

@@ -114,8 +114,10 @@ static void stream_project(const struct event *event, enum close_frame frame, vo
 }
 
 /* A stretch of texts contains no seam, because other events come between two replies. */
-static void show_texts(struct turn *turn, struct str texts, enum frame_leave leave) {
+static void stream_project_texts(struct str texts, size_t count, void *ctx) {
+    struct turn *turn = ctx;
     struct event first = {.kind = EVENT_TEXT};
+    (void)count;
     if (turn->repeat.seq) {
         report_difference(turn);
         return;
@@ -124,17 +126,7 @@ static void show_texts(struct turn *turn, struct str texts, enum frame_leave lea
     turn_note(turn, &first);
     if (seam_before(&turn->seam, &first, SEAM_OF_STREAM))
         frame_object(turn->http.call, STR_EMPTY, "delta", STR(SEAM_TEXT));
-    frame_deltas(turn->http.call, first.text.text, texts, leave);
-}
-
-static void stream_project_texts(struct str texts, size_t count, void *ctx) {
-    (void)count;
-    show_texts(ctx, texts, FRAME_LEAVES_LATER);
-}
-
-static void stream_project_last_texts(struct str texts, size_t count, void *ctx) {
-    (void)count;
-    show_texts(ctx, texts, FRAME_LEAVES_NOW);
+    frame_deltas(turn->http.call, first.text.text, texts);
 }
 
 /* This contract's stream always ends with `[DONE]`, after success and after failure. */
@@ -154,7 +146,8 @@ const struct stream_wire turn_stream_wire = {
     .judge = turn_judge,
     .project = stream_project,
     .project_texts = stream_project_texts,
-    .project_last_texts = stream_project_last_texts,
+    .gather = http_turn_gather,
+    .leave_now = http_turn_leave_now,
     .queued = http_turn_queued,
     .wake_at = http_turn_wake_at,
     .stalled_ms = http_turn_stalled_ms,
