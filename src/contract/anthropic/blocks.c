@@ -5,11 +5,13 @@
 #define CONTENT_MAX_BYTES (64 * MIB)
 
 static const struct {
-    const char *type, *member, *delta;
+    const char *type, *member;
+    struct str delta; /* what stands before its text */
 } kinds[] = {
-    [BLOCK_NONE] = {"", "", ""},
-    [BLOCK_TEXT] = {"text", "text", "text_delta"},
-    [BLOCK_THINKING] = {"thinking", "thinking", "thinking_delta"},
+    [BLOCK_NONE] = {"", "", STR_INIT("")},
+    [BLOCK_TEXT] = {"text", "text", STR_INIT(",\"delta\":{\"type\":\"text_delta\",\"text\":")},
+    [BLOCK_THINKING] = {"thinking", "thinking",
+                        STR_INIT(",\"delta\":{\"type\":\"thinking_delta\",\"thinking\":")},
 };
 
 void blocks_init(struct blocks *blocks) {
@@ -26,27 +28,31 @@ void blocks_done(struct blocks *blocks) {
 /* --- events of a stream ------------------------------------------------------------------- */
 
 /* event: NAME, data: {"type":"NAME","index":N */
-static void put_head(struct buf *out, const char *name, size_t index) {
-    buf_printf(out, "event: %s\ndata: {\"type\":\"%s\",\"index\":%zu", name, name, index);
+static void put_head(struct buf *out, struct str name, size_t index) {
+    buf_append(out, STR("event: "));
+    buf_append(out, name);
+    buf_append(out, STR("\ndata: {\"type\":\""));
+    buf_append(out, name);
+    buf_append(out, STR("\",\"index\":"));
+    buf_append_u64(out, index);
 }
 
 static void put_start(const struct blocks *blocks, struct buf *out) {
-    put_head(out, "content_block_start", blocks->count - 1);
+    put_head(out, STR("content_block_start"), blocks->count - 1);
     buf_printf(out, ",\"content_block\":{\"type\":\"%s\",\"%s\":\"\"%s}}\n\n",
                kinds[blocks->open].type, kinds[blocks->open].member,
                blocks->open == BLOCK_THINKING ? ",\"signature\":\"\"" : "");
 }
 
 static void put_delta(const struct blocks *blocks, struct str text, struct buf *out) {
-    put_head(out, "content_block_delta", blocks->count - 1);
-    buf_printf(out, ",\"delta\":{\"type\":\"%s\",\"%s\":", kinds[blocks->open].delta,
-               kinds[blocks->open].member);
+    put_head(out, STR("content_block_delta"), blocks->count - 1);
+    buf_append(out, kinds[blocks->open].delta);
     json_put_str(out, text);
     buf_append(out, STR("}}\n\n"));
 }
 
 static void put_stop(const struct blocks *blocks, struct buf *out) {
-    put_head(out, "content_block_stop", blocks->count - 1);
+    put_head(out, STR("content_block_stop"), blocks->count - 1);
     buf_append(out, STR("}\n\n"));
 }
 
@@ -109,13 +115,13 @@ void blocks_add_texts(struct blocks *blocks, struct str texts) {
 
 /* The input comes in a delta of its own, as their server sends it. */
 static void put_call(const struct blocks *blocks, const struct event *event, struct buf *out) {
-    put_head(out, "content_block_start", blocks->count - 1);
+    put_head(out, STR("content_block_start"), blocks->count - 1);
     buf_append(out, STR(",\"content_block\":{\"type\":\"tool_use\",\"id\":"));
     json_put_str(out, event->tool_call.call_id);
     buf_append(out, STR(",\"name\":"));
     json_put_str(out, event->tool_call.tool);
     buf_append(out, STR(",\"input\":{}}}\n\n"));
-    put_head(out, "content_block_delta", blocks->count - 1);
+    put_head(out, STR("content_block_delta"), blocks->count - 1);
     buf_append(out, STR(",\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":"));
     json_put_str(out, event->tool_call.args);
     buf_append(out, STR("}}\n\n"));
