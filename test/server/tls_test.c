@@ -261,6 +261,31 @@ static void both_sides_understand_each_other(void **state) {
     }
 }
 
+#define RECORD_HEAD_BYTES 5 /* the last two say how long the rest is */
+#define RECORD_MAX_BYTES (16 * KIB)
+
+/* What the streams of a connection say in a turn is sealed by one call. */
+static void bytes_that_are_sealed_together_share_records(void **state) {
+    (void)state;
+    static const size_t lens[] = {1, 3000, RECORD_MAX_BYTES, RECORD_MAX_BYTES + 1, 50000};
+    char bytes[50000] = {0};
+    for (size_t i = 0; i < ARRAY_LEN(lens); i++) {
+        struct scene scene;
+        open_scene(&scene, TLS1_3_VERSION, NULL);
+        assert_true(shake_hands(&scene));
+        to_them(&scene);
+        assert_true(records_seal(scene.ours, str_of(bytes, lens[i]), &scene.out));
+        size_t records = 0;
+        for (struct str rest = buf_str(&scene.out); rest.len; records++) {
+            size_t len = (size_t)(uint8_t)rest.at[3] << 8 | (uint8_t)rest.at[4];
+            rest = str_skip(rest, RECORD_HEAD_BYTES + len);
+        }
+        assert_int_equal(records, (lens[i] + RECORD_MAX_BYTES - 1) / RECORD_MAX_BYTES);
+        they_hear(&scene, str_of(bytes, lens[i]));
+        shut_scene(&scene);
+    }
+}
+
 static void a_handshake_is_the_same_however_it_is_cut(void **state) {
     (void)state;
     for (size_t piece = 1; piece <= 7; piece++) {
@@ -417,6 +442,7 @@ int main(void) {
         cmocka_unit_test(openssl_is_loaded_only_with_the_first_certificate),
         cmocka_unit_test(bad_files_are_named),
         cmocka_unit_test(both_sides_understand_each_other),
+        cmocka_unit_test(bytes_that_are_sealed_together_share_records),
         cmocka_unit_test(a_handshake_is_the_same_however_it_is_cut),
         cmocka_unit_test(versions_before_1_2_are_refused),
         cmocka_unit_test(the_protocol_is_one_that_both_speak),
