@@ -43,17 +43,52 @@ static void put_escape(struct buf *out, char c) {
     }
 }
 
-/* Copy sixteen bytes. Returns whether one of them must be escaped or is not ASCII; as signed
- * numbers, the latter are below the control characters. */
-static inline sixteen copy_sixteen(char *to, const char *from) {
+/* Which bytes must be escaped or are not ASCII; as signed numbers, the latter are below the control
+ * characters. */
+static inline sixteen special_of(sixteen c) {
     typedef signed char signs __attribute__((vector_size(16)));
-    sixteen c = sixteen_at(from);
-    memcpy(to, &c, sizeof(c));
     return (sixteen)(((signs)c < 0x20) | (signs)((c == '"') | (c == '\\')));
 }
 
-/* Copy `text`, which has less than sixteen bytes. False: not all of it is plain ASCII. */
+static inline sixteen copy_sixteen(char *to, const char *from) {
+    sixteen c = sixteen_at(from);
+    memcpy(to, &c, sizeof(c));
+    return special_of(c);
+}
+
+static inline bool are_plain(uint64_t eight, uint64_t other_eight) {
+    typedef uint64_t words __attribute__((vector_size(16)));
+    return !sixteen_any(special_of((sixteen)(words){eight, other_eight}));
+}
+
+/* Copy `text`, which has 8 to 15 bytes: the first eight, and the last eight. False, here and below:
+ * not all of it is plain ASCII. */
+static inline bool copy_eights(char *to, struct str text) {
+    uint64_t first, last;
+    size_t last_at = text.len - sizeof(last);
+    memcpy(&first, text.at, sizeof(first));
+    memcpy(&last, text.at + last_at, sizeof(last));
+    memcpy(to, &first, sizeof(first));
+    memcpy(to + last_at, &last, sizeof(last));
+    return are_plain(first, last);
+}
+
+/* The same for 4 to 7 bytes. */
+static inline bool copy_fours(char *to, struct str text) {
+    uint32_t first, last;
+    size_t last_at = text.len - sizeof(last);
+    memcpy(&first, text.at, sizeof(first));
+    memcpy(&last, text.at + last_at, sizeof(last));
+    memcpy(to, &first, sizeof(first));
+    memcpy(to + last_at, &last, sizeof(last));
+    uint64_t both = (uint64_t)last << 32 | first;
+    return are_plain(both, both);
+}
+
+/* Less than sixteen bytes, as most keys and a model's words have. */
 static inline bool copy_few(char *to, struct str text) {
+    if (text.len >= 8) return copy_eights(to, text);
+    if (text.len >= 4) return copy_fours(to, text);
     unsigned special = 0;
     for (size_t i = 0; i < text.len; i++) {
         signed char c = (signed char)text.at[i];
@@ -175,10 +210,19 @@ void json_close(struct json_writer *writer) {
 
 void json_key(struct json_writer *writer, struct str key) {
     assert(in_object(writer) && !writer->keyed);
-    if (writer->comma) buf_append_byte(writer->out, ',');
+    writer->keyed = true;
+    size_t comma = writer->comma ? 1 : 0, len = comma + key.len + 3;
+    char *at = buf_room(writer->out, len);
+    if (at && json_copy_plain(at + comma + 1, key)) {
+        at[0] = ',';
+        at[comma] = at[len - 2] = '"';
+        at[len - 1] = ':';
+        buf_grew(writer->out, len);
+        return;
+    }
+    if (comma) buf_append_byte(writer->out, ',');
     json_put_str(writer->out, key);
     buf_append_byte(writer->out, ':');
-    writer->keyed = true;
 }
 
 void json_write_str(struct json_writer *writer, struct str text) {

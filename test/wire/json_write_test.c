@@ -57,6 +57,51 @@ static void one_byte_is_escaped_wherever_it_is(void **state) {
     }
 }
 
+/* A letter of two bytes is neither cut nor taken for plain, however short the text is. */
+static void a_letter_of_two_bytes_is_kept_wherever_it_is(void **state) {
+    (void)state;
+    for (size_t len = 2; len <= 40; len++) {
+        for (size_t at = 0; at + 2 <= len; at++) {
+            char text[41], expected[64];
+            memset(text, '~', len);
+            memcpy(text + at, "\xC3\xA9", 2);
+            text[len] = '\0';
+            snprintf(expected, sizeof(expected), "\"%s\"", text);
+            assert_written(str_of(text, len), expected);
+            text[at + 1] = '~'; /* half of it */
+            snprintf(expected, sizeof(expected), "\"%.*s\xEF\xBF\xBD%s\"", (int)at, text,
+                     text + at + 1);
+            assert_written(str_of(text, len), expected);
+        }
+    }
+}
+
+static void write_members(struct buf *out) {
+    struct json_writer json = json_writer(out);
+    json_open_object(&json);
+    json_member_bool(&json, "a", true);
+    json_member_str(&json, "a longer name of a member", STR("b"));
+    json_member_null(&json, "\"");
+    json_member_null(&json, "");
+    json_close(&json);
+}
+
+/* Where the room ends, what was written before stands there, and the buffer says that it is full. */
+static void members_take_the_room_that_they_need(void **state) {
+    (void)state;
+    struct str whole =
+        STR("{\"a\":true,\"a longer name of a member\":\"b\",\"\\\"\":null,\"\":null}");
+    for (size_t room = 0; room <= whole.len; room++) {
+        struct buf out;
+        buf_init(&out, room);
+        write_members(&out);
+        assert_int_equal(buf_ok(&out), room == whole.len);
+        if (buf_ok(&out)) assert_true(str_equal(buf_str(&out), whole));
+        assert_true(out.len <= room);
+        buf_done(&out);
+    }
+}
+
 static void bytes_that_are_no_text_become_replacement_characters(void **state) {
     (void)state;
     assert_written(STR("a\xFFz"), "\"a\xEF\xBF\xBDz\"");
@@ -249,6 +294,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strings_are_escaped_as_little_as_possible),
         cmocka_unit_test(one_byte_is_escaped_wherever_it_is),
+        cmocka_unit_test(a_letter_of_two_bytes_is_kept_wherever_it_is),
+        cmocka_unit_test(members_take_the_room_that_they_need),
         cmocka_unit_test(bytes_that_are_no_text_become_replacement_characters),
         cmocka_unit_test(what_is_written_is_accepted_and_says_the_same),
         cmocka_unit_test(doubles_are_written_short_and_read_back_the_same),
