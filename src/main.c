@@ -20,11 +20,13 @@ static void leave_no_core(void) {
 }
 
 /* Otherwise the first files that are opened get the numbers of stdin, stdout and stderr: a socket
- * would be written to as if it were stderr. */
+ * would be written to as if it were stderr. What is written to a stdout that was closed fails, as
+ * it should: it is nowhere. */
 static void have_standard_files(void) {
     for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++) {
+        int how = file == STDOUT_FILENO ? O_RDONLY : O_RDWR;
         /* The lowest free number is this one. */
-        if (fcntl(file, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != file)
+        if (fcntl(file, F_GETFD) < 0 && errno == EBADF && open("/dev/null", how) != file)
             _exit(EXIT_FAILED);
     }
 }

@@ -114,17 +114,9 @@ static int list_agents(const struct asked *asked, void *ctx) {
 
 enum act { ACT_NONE, ACT_LIST };
 
-static bool agent_fits(const struct asked *asked, void *ctx) {
-    (void)ctx;
-    return asked->act == ACT_LIST && asked->config->operand_count == 0;
-}
-
 int command_agent(int arg_count, const char *const *args) {
     static const char *const acts[] = {[ACT_NONE] = "", [ACT_LIST] = "list", NULL};
-    static const struct command_form form = {.usage = usage,
-                                             .acts = acts,
-                                             .takes = TAKES_JSON,
-                                             .fits = agent_fits,
-                                             .act = list_agents};
+    static const struct command_form form = {
+        .usage = usage, .acts = acts, .takes = TAKES_JSON, .act = list_agents};
     return cli_command(arg_count, args, &form, NULL);
 }

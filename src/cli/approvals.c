@@ -122,9 +122,13 @@ enum act { ACT_LIST, ACT_APPROVE, ACT_REFUSE };
 
 static bool approvals_fit(const struct asked *asked, void *ctx) {
     const struct approvals_arguments *arguments = ctx;
-    return asked->config->operand_count == (asked->act == ACT_LIST ? 0 : 1) &&
-           (!arguments->args || asked->act == ACT_APPROVE) &&
-           (!arguments->reason || asked->act == ACT_REFUSE);
+    size_t wanted = asked->act != ACT_LIST;
+    return cli_operands_fit(asked->config, wanted, wanted,
+                            "the id of an approval (weir approvals lists them)") &&
+           cli_flag_fits(arguments->args, asked->act == ACT_APPROVE, "--args",
+                         "only weir approvals approve takes arguments") &&
+           cli_flag_fits(arguments->reason, asked->act == ACT_REFUSE, "--reason",
+                         "only weir approvals refuse gives one");
 }
 
 static int approvals_act(const struct asked *asked, void *ctx) {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool refuse_act(const char *act, const char *const *acts, const char *usage) {
+bool arguments_refuse_act(const char *act, const char *const *acts, const char *usage) {
     struct nearest nearest;
     nearest_init(&nearest, str_from(act));
     for (size_t i = 0; acts[i]; i++) nearest_offer(&nearest, str_from(acts[i]));
@@ -81,7 +81,8 @@ bool arguments_read(int arg_count, const char *const *args, const char *const *a
                     struct arguments *ret) {
     *ret = (struct arguments){.act = 0};
     bool named = acts && arg_count > 0 && args[0][0] != '-';
-    if (named && !find_act(args[0], acts, &ret->act)) return refuse_act(args[0], acts, usage);
+    if (named && !find_act(args[0], acts, &ret->act))
+        return arguments_refuse_act(args[0], acts, usage);
     for (size_t i = 0; flags[i].name; i++) {
         assert(i < ARGUMENT_FLAGS_MAX);
         ret->names[i] = flags[i].name;

@@ -43,6 +43,9 @@ MUST_CHECK bool arguments_read(int arg_count, const char *const *args, const cha
                                const struct argument_flag *flags, const char *usage,
                                struct arguments *ret);
 
+/* Report that `act` is none of `acts`, with the nearest one, and the usage. Returns false. */
+bool arguments_refuse_act(const char *act, const char *const *acts, const char *usage);
+
 void arguments_done(struct arguments *arguments);
 
 #endif

@@ -102,6 +102,10 @@ struct str daemon_target_where(const struct daemon_target *target) {
 
 #define UNIX STR("unix:")
 
+static bool is_socket(struct str url) {
+    return str_starts(url, UNIX) && url.len > UNIX.len;
+}
+
 struct http_pool *daemon_target_pool(const struct daemon_target *target) {
     struct http_pool *pool = http_pool_new();
     http_pool_trust(pool, target->trust);
@@ -110,7 +114,7 @@ struct http_pool *daemon_target_pool(const struct daemon_target *target) {
 }
 
 bool daemon_target_take_socket(struct daemon_target *target, struct str address) {
-    if (!str_starts(address, UNIX) || address.len == UNIX.len) return false;
+    if (!is_socket(address)) return false;
     target->socket = address;
     return true;
 }
@@ -150,17 +154,48 @@ const char *daemon_url(const char *flag) {
     return url && url[0] ? url : NULL;
 }
 
+/* Whether it is a host, and a port where it has one. */
+static bool names_host(struct str authority) {
+    uint64_t port;
+    size_t bracket = str_starts(authority, STR("[")) ? str_find_byte(authority, ']') : 0;
+    if (bracket == authority.len) return false;
+    size_t colon = bracket + str_find_byte(str_skip(authority, bracket), ':');
+    if (colon == 0 || colon == authority.len) return colon > 0;
+    return str_to_u64(str_skip(authority, colon + 1), &port) && port > 0 && port < 65536;
+}
+
+/* What stands between the scheme and the path. */
+static struct str authority_of(struct str url) {
+    size_t scheme = str_find(url, STR("://"));
+    if (scheme < url.len) url = str_skip(url, scheme + 3);
+    url = str_head(url, str_find_byte(url, '/'));
+    size_t at = str_find_byte(url, '@');
+    return at < url.len ? str_skip(url, at + 1) : url;
+}
+
 /* "127.0.0.1:8080" is enough. */
 static bool take_url(struct str url, struct buf *out, struct err *e) {
     while (str_ends(url, STR("/"))) url.len--;
     bool known = str_starts(url, STR("http://")) || str_starts(url, STR("https://"));
     bool named = url.len && !str_equal(url, UNIX);
-    if (!known && (!named || str_find(url, STR("://")) < url.len))
+    if ((!known && (!named || str_find(url, STR("://")) < url.len)) ||
+        !names_host(authority_of(url)))
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "--url (WEIR_URL) must be the address of a daemon, http://HOST:PORT or "
-                       "unix:/path");
+                       "unix:/path, not '" STR_FMT "'",
+                       STR_ARG(str_head(url, 200)));
     if (!known) buf_append(out, STR("http://"));
     return buf_append(out, url) || err_set(e, ERR_INVALID_ARGUMENT, "the URL is too long");
+}
+
+bool daemon_url_check(const char *flag, struct err *e) {
+    struct buf base;
+    const char *url = daemon_url(flag);
+    if (!url || is_socket(str_from(url))) return true;
+    buf_init(&base, TEXT_MAX_BYTES);
+    bool fits = take_url(str_from(url), &base, e);
+    buf_done(&base);
+    return fits;
 }
 
 /* --- whose daemon it is ------------------------------------------------------------------- */
@@ -297,9 +332,12 @@ bool daemon_refused(unsigned status, struct str body, struct err *e) {
 
 static void ask_daemon_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct daemon_ask *ask = ctx;
-    (void)stage;
     if (failed) {
         *ask->e = *failed;
+        if (stage == HTTP_CONNECTING && !ask->question->doubt)
+            err_set(ask->e, failed->code,
+                    "%s; start it with weir serve, or name another one with --url",
+                    failed->text);
         err_add(ask->e, "ask the daemon at " STR_FMT " (%s)", STR_ARG(ask->where),
                 ask->question->doubt ? ask->question->doubt : "is it running?");
     } else {

@@ -62,6 +62,9 @@ struct daemon_target {
  * flag  of --url, or NULL */
 const char *daemon_url(const char *flag);
 
+/* Whether what daemon_url() names can be an address. True if it names none. */
+MUST_CHECK bool daemon_url_check(const char *flag, struct err *e);
+
 /* url, token: what the command line names, or NULL. The target refers to `config`; end it with
  * daemon_target_done(), also after a failure.
  * errors  ERR_FAILED_PRECONDITION the settings do not say where the daemon is;

@@ -40,8 +40,8 @@ struct audit_arguments {
 
 /* --- the arguments ------------------------------------------------------------------------ */
 
-static bool wrong(const char *what, const char *value) {
-    fprintf(stderr, "weir: error: %s '%s' is not valid\n\n", what, value);
+static bool wrong(const char *flag, const char *value, const char *wanted) {
+    fprintf(stderr, "weir: error: %s: '%s' is not %s\n", flag, value, wanted);
     return false;
 }
 
@@ -53,7 +53,8 @@ static bool audit_take_time(const char *what, const char *value, int64_t *ret_ms
     if (!value) return true;
     buf_append(&text, str_from(value));
     if (text.len == strlen("yyyy-mm-dd")) buf_append(&text, STR("T00:00:00Z"));
-    if (!buf_ok(&text) || !moment_read(buf_str(&text), &unix_s, &e)) return wrong(what, value);
+    if (!buf_ok(&text) || !moment_read(buf_str(&text), &unix_s, &e))
+        return wrong(what, value, "a time; write 2026-01-31 or 2026-01-31T12:00:00Z");
     *ret_ms = unix_s * 1000;
     return true;
 }
@@ -74,13 +75,13 @@ static bool audit_take_head(struct audit_arguments *arguments) {
     if (str_to_u64(seq, &arguments->seen.seq) &&
         take_hex(hash, arguments->seen.hash, AUDIT_HASH_BYTES))
         return true;
-    return wrong("--head", arguments->head);
+    return wrong("--head", arguments->head, "SEQ:HASH, as weir audit verify prints it");
 }
 
 static bool take_limit(struct audit_arguments *arguments) {
     uint64_t limit = LIST_COMMON;
     if (arguments->limit && (!str_to_u64(str_from(arguments->limit), &limit) || !limit))
-        return wrong("--limit", arguments->limit);
+        return wrong("--limit", arguments->limit, "a number above 0");
     arguments->count = (size_t)limit;
     return true;
 }
@@ -97,7 +98,7 @@ static bool take_values(struct audit_arguments *arguments) {
     audit_take_text(arguments, AUDIT_DOMAIN, arguments->domain);
     audit_take_text(arguments, AUDIT_OPERATION, arguments->operation);
     if (format && strcmp(format, "ndjson") != 0 && strcmp(format, "json") != 0)
-        return wrong("--format", format);
+        return wrong("--format", format, "a format; it is ndjson or json");
     return audit_take_time("--since", arguments->since, &arguments->filter.from_ms) &&
            audit_take_time("--until", arguments->until, &arguments->filter.to_ms) &&
            take_limit(arguments) && audit_take_head(arguments);
@@ -277,7 +278,7 @@ static int verify(struct database *db, const struct audit_arguments *arguments, 
 /* --- the command -------------------------------------------------------------------------- */
 
 static bool audit_fits(const struct asked *asked, void *ctx) {
-    return asked->config->operand_count == 0 && take_values(ctx);
+    return cli_operands_fit(asked->config, 0, 0, NULL) && take_values(ctx);
 }
 
 static int audit_act(const struct asked *asked, void *ctx) {

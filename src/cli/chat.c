@@ -35,23 +35,9 @@ static const char usage[] =
 
 /* --- messages ----------------------------------------------------------------------------- */
 
-static void tell_program(const struct err *problem) {
-    struct buf line;
-    buf_init(&line, 64 * KIB);
-    struct json_writer json = json_writer(&line);
-    json_open_object(&json);
-    json_member_str(&json, "type", STR("error"));
-    json_member_str(&json, "code", err_name(problem->code));
-    json_member_str(&json, "message", err_text(problem));
-    json_close(&json);
-    show_json(stdout, buf_str(&line));
-    fflush(stdout);
-    buf_done(&line);
-}
-
 void chat_report(struct chat *chat, const struct err *problem) {
     if (chat->options->json) {
-        tell_program(problem);
+        show_json_error(stdout, problem);
     } else {
         event_show_end_line(&chat->show);
         fprintf(stderr, "weir: error: ");
@@ -219,7 +205,9 @@ int chat_settings(const struct config *config, const char **args, int count) {
 int chat_run(const struct chat_options *options) {
     struct chat chat;
     struct err e;
-    int code = chat_open(&chat, options, &e) ? chat_talk(&chat) : cli_fail(EXIT_FAILED, &e);
+    bool opened = chat_open(&chat, options, &e);
+    if (!opened && options->json) show_json_error(stdout, &e);
+    int code = opened ? chat_talk(&chat) : cli_fail(EXIT_FAILED, &e);
     chat_close(&chat);
     return code;
 }
@@ -227,6 +215,7 @@ int chat_run(const struct chat_options *options) {
 /* What does not go together, or NULL. */
 static const char *chat_misfit(const struct asked *asked, const struct chat_options *options) {
     const char *color = options->color;
+    enum thinking_shown thinking;
     if (asked->config->operand_count > 1) return "one agent is talked to at a time";
     if (options->session && options->resumes)
         return "--session and --continue name two sessions";
@@ -234,6 +223,8 @@ static const char *chat_misfit(const struct asked *asked, const struct chat_opti
     if (color && strcmp(color, "auto") != 0 && strcmp(color, "on") != 0 &&
         strcmp(color, "off") != 0)
         return "--color must be auto, on or off";
+    if (options->thinking && !thinking_shown_parse(options->thinking, &thinking))
+        return "--thinking must be shown, folded or hidden";
     return NULL;
 }
 

@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 #include "base/log.h"
 #include "base/nearest.h"
+#include "cli/ask_daemon.h"
 #include "cli/contracts.h"
 
 #include <assert.h>
@@ -183,15 +184,15 @@ int cli_look_at(const struct config_input *input, const char *usage,
                 int (*look)(struct config *config, void *ctx), void *ctx) {
     struct config *config;
     struct err e;
-    int code = EXIT_DONE;
+    int code = EXIT_USAGE;
     if (!config_load(input, &config, &e)) return cli_fail(EXIT_USAGE, &e);
     if (config->help) {
         printf("%s", usage);
-    } else if (config->operand_count) {
-        fprintf(stderr, "%s", usage);
-        code = EXIT_USAGE;
-    } else {
+        code = EXIT_DONE;
+    } else if (cli_operands_fit(config, 0, 0, NULL)) {
         code = look(config, ctx);
+    } else {
+        fprintf(stderr, "%s", usage);
     }
     config_free(config);
     return code;
@@ -212,13 +213,45 @@ bool cli_fits_all(const struct asked *asked, void *ctx) {
     return true;
 }
 
-/* Where a command takes operands, what fits is for its usage to say. */
-static int refuse_operands(const struct config *config, const struct command_form *form) {
-    if (!form->fits)
+bool cli_operands_fit(const struct config *config, size_t least, size_t most,
+                      const char *missing) {
+    size_t count = config->operand_count;
+    if (count > most) {
         fprintf(stderr, "weir: error: '" STR_FMT "' is one argument too many\n",
-                STR_ARG(config->operands[0]));
-    fprintf(stderr, "%s", form->usage);
-    return EXIT_USAGE;
+                STR_ARG(config->operands[most]));
+        return false;
+    }
+    for (size_t i = 0; i < least; i++) {
+        if (i < count && config->operands[i].len) continue;
+        fprintf(stderr, "weir: error: %s is missing\n", missing);
+        return false;
+    }
+    return true;
+}
+
+bool cli_flag_fits(bool given, bool taken, const char *flag, const char *instead) {
+    if (!given || taken) return true;
+    fprintf(stderr, "weir: error: %s does not belong here; %s\n", flag, instead);
+    return false;
+}
+
+void cli_say_acts(const char *const *acts) {
+    const char *before = "weir: error: say what to do: ";
+    for (; *acts; acts++) {
+        if (!**acts) continue;
+        fprintf(stderr, "%s%s", before, *acts);
+        before = acts[1] && acts[2] ? ", " : " or ";
+    }
+    fputc('\n', stderr);
+}
+
+/* An act whose name is empty stands for the one that was not given. */
+static bool form_fits(const struct command_form *form, const struct asked *asked, void *ctx) {
+    if (form->acts && !form->acts[asked->act][0]) {
+        cli_say_acts(form->acts);
+        return false;
+    }
+    return form->fits ? form->fits(asked, ctx) : cli_operands_fit(asked->config, 0, 0, NULL);
 }
 
 static int run_form(const struct command_form *form, struct asked *asked, void *ctx) {
@@ -227,8 +260,13 @@ static int run_form(const struct command_form *form, struct asked *asked, void *
     if (!cli_config(all->rest_count, all->rest, false, form->usage, all->names, &asked->config,
                     &code))
         return code;
-    bool fits = form->fits ? form->fits(asked, ctx) : asked->config->operand_count == 0;
-    code = fits ? form->act(asked, ctx) : refuse_operands(asked->config, form);
+    struct err e;
+    if ((form->takes & TAKES_DAEMON) && !daemon_url_check(asked->url, &e))
+        code = cli_fail(EXIT_USAGE, &e);
+    else if (form_fits(form, asked, ctx))
+        code = form->act(asked, ctx);
+    else
+        fprintf(stderr, "%s", form->usage);
     config_free(asked->config);
     return code;
 }

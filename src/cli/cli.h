@@ -110,6 +110,17 @@ int cli_command(int arg_count, const char *const *args, const struct command_for
 /* For `fits`, of a command that looks at its operands itself. */
 bool cli_fits_all(const struct asked *asked, void *ctx);
 
+/* For `fits`: whether there are `least` to `most` operands, of which the first `least` are not empty.
+ * If not, it reports what is wrong. missing: what is asked for then, such as "the token". */
+bool cli_operands_fit(const struct config *config, size_t least, size_t most,
+                      const char *missing);
+
+/* For `fits`: false if an act got a flag that another one takes, after reporting it. */
+bool cli_flag_fits(bool given, bool taken, const char *flag, const char *instead);
+
+/* Report what the first argument may be. acts: as of arguments_read(). */
+void cli_say_acts(const char *const *acts);
+
 /* For commands that look at settings: input->collect notes mistakes instead of failing. `look` gets
  * them, unless --help was asked for, which prints `usage` alone, or there is an operand. */
 int cli_look_at(const struct config_input *input, const char *usage,

@@ -193,13 +193,32 @@ static int print(struct config *config, void *ctx) {
 
 static const char *const own_flags[] = {"json", NULL};
 
+/* act: what stands where `check` or `print` should. */
+static int explain(const char *act) {
+    static const char *const acts[] = {"check", "print", NULL};
+    if (act && (!strcmp(act, "--help") || !strcmp(act, "-h"))) {
+        printf("%s", usage);
+        return EXIT_DONE;
+    }
+    if (act && act[0] && act[0] != '-') {
+        (void)arguments_refuse_act(act, acts, usage);
+    } else {
+        cli_say_acts(acts);
+        fprintf(stderr, "%s", usage);
+    }
+    return EXIT_USAGE;
+}
+
+static int refuse_empty(void) {
+    fprintf(stderr, "weir: error: the name of the file is empty\n%s", usage);
+    return EXIT_USAGE;
+}
+
 int command_config(int arg_count, const char *const *args) {
     bool checks = arg_count > 0 && strcmp(args[0], "check") == 0;
     bool prints = arg_count > 0 && strcmp(args[0], "print") == 0;
     if (!checks && !prints) {
-        bool asked = arg_count > 0 && (!strcmp(args[0], "--help") || !strcmp(args[0], "-h"));
-        fprintf(asked ? stdout : stderr, "%s", usage);
-        return asked ? EXIT_DONE : EXIT_USAGE;
+        return explain(arg_count ? args[0] : NULL);
     }
     /* FILE is short for -c FILE. */
     const char **all = mem_zero((size_t)arg_count + 2, sizeof(char *));
@@ -211,6 +230,10 @@ int command_config(int arg_count, const char *const *args) {
             continue;
         }
         bool is_file = checks && count == 0 && args[i][0] != '-';
+        if (is_file && !args[i][0]) { /* a variable of a shell that is not set */
+            free(all);
+            return refuse_empty();
+        }
         if (is_file && !has_file) all[count++] = "-c";
         has_file = has_file || is_file;
         all[count++] = args[i];

@@ -69,7 +69,7 @@ int command_health(int arg_count, const char *const *args) {
     int code;
     if (!cli_config_quiet(arg_count, args, false, usage, NULL, &config, &code)) return code;
     buf_init(&answer, ANSWER_MAX_BYTES);
-    if (config->operand_count) {
+    if (!cli_operands_fit(config, 0, 0, NULL)) {
         fprintf(stderr, "%s", usage);
         code = EXIT_USAGE;
     } else if (health_ask(config, &answer, &e)) {

@@ -85,7 +85,9 @@ static bool init_write_file(const char *path, struct str model, struct err *e) {
                        "'%s' is there already and stays as it is; name another folder: weir "
                        "init DIR",
                        path);
-    if (fd < 0) return err_set(e, ERR_UNAVAILABLE, "cannot write '%s': %m", path);
+    if (fd < 0)
+        return err_set(e, ERR_UNAVAILABLE,
+                       "cannot write '%s': %m; name another folder: weir init DIR", path);
     buf_init(&text, sizeof(head) + sizeof(tail) + 2 * MODEL_MAX_BYTES);
     buf_append(&text, str_from(head));
     write_quoted(model, &text);
@@ -124,7 +126,8 @@ static int init(const char *folder) {
     struct buf model;
     struct err e;
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        err_set(&e, ERR_UNAVAILABLE, "cannot make the folder '%s': %m", folder);
+        err_set(&e, ERR_UNAVAILABLE,
+                "cannot make the folder '%s': %m; name another one: weir init DIR", folder);
         return cli_fail(EXIT_FAILED, &e);
     }
     buf_init(&model, MODEL_MAX_BYTES);
@@ -133,11 +136,25 @@ static int init(const char *folder) {
     return code;
 }
 
+static bool init_fits(int arg_count, const char *const *args, struct err *e) {
+    if (arg_count == 0) return true;
+    if (args[0][0] == '-')
+        return err_set(e, ERR_INVALID_ARGUMENT, "no flag is called %s", args[0]);
+    if (!args[0][0])
+        return err_set(e, ERR_INVALID_ARGUMENT, "the name of the folder is missing");
+    return arg_count == 1 ||
+           err_set(e, ERR_INVALID_ARGUMENT, "'%s' is one argument too many", args[1]);
+}
+
 int command_init(int arg_count, const char *const *args) {
     bool help = arg_count == 1 && (!strcmp(args[0], "--help") || !strcmp(args[0], "-h"));
-    if (help || arg_count > 1 || (arg_count == 1 && (args[0][0] == '-' || !args[0][0]))) {
-        fprintf(help ? stdout : stderr, "%s", usage);
-        return help ? EXIT_DONE : EXIT_USAGE;
+    if (help) {
+        printf("%s", usage);
+        return EXIT_DONE;
     }
-    return init(arg_count ? args[0] : ".");
+    struct err e;
+    if (init_fits(arg_count, args, &e)) return init(arg_count ? args[0] : ".");
+    cli_fail(EXIT_USAGE, &e);
+    fprintf(stderr, "%s", usage);
+    return EXIT_USAGE;
 }

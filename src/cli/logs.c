@@ -150,14 +150,7 @@ static int logs_act(const struct asked *asked, void *ctx) {
 
 static bool logs_fit(const struct asked *asked, void *ctx) {
     (void)ctx;
-    const struct config *config = asked->config;
-    if (config->operand_count == 1) return true;
-    if (config->operand_count)
-        fprintf(stderr, "weir: error: '" STR_FMT "' is one argument too many\n",
-                STR_ARG(config->operands[1]));
-    else
-        fprintf(stderr, "weir: error: which run is missing; weir runs lists them\n");
-    return false;
+    return cli_operands_fit(asked->config, 1, 1, "the id of a run (weir runs lists them)");
 }
 
 /* -f is what other programs call it. */

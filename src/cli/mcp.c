@@ -35,8 +35,9 @@ struct mcp_pipes {
     struct toolserver_bridge *bridge;
     sem_t room; /* for lines that wait for the loop */
     struct mail over;
-    bool ended;  /* the client says no more */
-    bool broken; /* the client reads no more */
+    bool ended;    /* the client says no more */
+    bool broken;   /* the client reads no more */
+    bool too_long; /* a line was; set before `ended` is */
 };
 
 /* A line on its way from the reading thread to the loop. */
@@ -115,10 +116,14 @@ static void *mcp_read_lines(void *ctx) {
     lines_init(&lines, TOOLSERVER_LINE_MAX_BYTES);
     while ((got = read(STDIN_FILENO, room, READ_BYTES)) != 0) {
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0 || !lines_feed(&lines, str_of(room, (size_t)got)) ||
-            !post_lines(pipes, &lines))
-            break;
+        if (got < 0) break;
+        pipes->too_long =
+            !lines_feed(&lines, str_of(room, (size_t)got)) || !post_lines(pipes, &lines);
+        if (pipes->too_long) break;
     }
+    /* The last line may have no end. */
+    if (got == 0 && lines_waiting(&lines) && lines_feed(&lines, STR("\n")))
+        (void)post_lines(pipes, &lines);
     loop_post(pipes->loop, &pipes->over, on_over, pipes);
     lines_done(&lines);
     free(room);
@@ -170,6 +175,9 @@ static bool run_bridge(const struct mcp_target *target, struct err *e) {
         loop_run(pipes->loop);
         if (!pipes->ended) return true;
         pthread_join(reader, NULL);
+        if (pipes->too_long)
+            ok = err_set(e, ERR_TOO_LARGE, "a line of stdin is longer than %d MiB",
+                         (int)(TOOLSERVER_LINE_MAX_BYTES / MIB));
     }
     pipes_free(pipes, pool);
     return ok;

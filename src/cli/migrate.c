@@ -50,7 +50,12 @@ int command_migrate(int arg_count, const char *const *args) {
     struct config *config;
     int code = EXIT_DONE;
     if (!cli_config(arg_count, args, false, usage, NULL, &config, &code)) return code;
-    code = migrate(config);
+    if (cli_operands_fit(config, 0, 0, NULL)) {
+        code = migrate(config);
+    } else {
+        fprintf(stderr, "%s", usage);
+        code = EXIT_USAGE;
+    }
     config_free(config);
     return code;
 }

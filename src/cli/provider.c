@@ -248,9 +248,9 @@ static int test_provider(const struct config *config, struct str name, bool json
 enum act { ACT_NONE, ACT_LIST, ACT_TEST };
 
 static bool provider_fits(const struct asked *asked, void *ctx) {
+    size_t wanted = asked->act == ACT_TEST;
     (void)ctx;
-    return asked->act != ACT_NONE &&
-           asked->config->operand_count == (asked->act == ACT_LIST ? 0 : 1);
+    return cli_operands_fit(asked->config, wanted, wanted, "the name of a provider");
 }
 
 static int provider_act(const struct asked *asked, void *ctx) {

@@ -264,7 +264,10 @@ static int take_turn(struct once *once, struct engine *engine,
     struct err e;
     run_host_init(&once->host, engine, once->loop, NULL);
     once->host.quiet = true;
-    if (!run_play(once, request, &e)) once->code = cli_fail(EXIT_FAILED, &e);
+    if (!run_play(once, request, &e)) {
+        if (once->json) show_json_error(stdout, &e);
+        once->code = cli_fail(EXIT_FAILED, &e);
+    }
     cli_run_finish(once);
     run_host_done(&once->host);
     return once->code;

@@ -1,4 +1,5 @@
 /* weir runs: which runs there were, newest first. */
+#include "base/nearest.h"
 #include "base/utf8.h"
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
@@ -143,10 +144,14 @@ static int runs_act(const struct asked *asked, void *ctx) {
 static bool is_state(const char *name) {
     static const char *const states[] = {"queued", "running", "waiting",
                                          "done",   "failed",  "cancelled"};
+    struct nearest nearest;
+    nearest_init(&nearest, str_from(name));
     for (size_t i = 0; i < ARRAY_LEN(states); i++) {
         if (strcmp(states[i], name) == 0) return true;
+        nearest_offer(&nearest, str_from(states[i]));
     }
-    fprintf(stderr, "weir: error: a run cannot be '%s'\n", name);
+    fprintf(stderr, "weir: error: --state: a run cannot be '%s'%s\n", name,
+            nearest_hint(&nearest));
     return false;
 }
 
@@ -160,7 +165,8 @@ static bool runs_fit(const struct asked *asked, void *ctx) {
     struct runs_arguments *arguments = ctx;
     const char *state = arguments->filters[BY_STATE];
     if (state && !is_state(state)) return false;
-    return read_limit(arguments->limit, &arguments->left) && asked->config->operand_count == 0;
+    return read_limit(arguments->limit, &arguments->left) &&
+           cli_operands_fit(asked->config, 0, 0, NULL);
 }
 
 int command_runs(int arg_count, const char *const *args) {

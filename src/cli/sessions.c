@@ -140,10 +140,10 @@ static int act_on(const struct asked *asked, const struct sessions_arguments *ar
 enum act { ACT_LIST, ACT_EXPORT, ACT_DELETE };
 
 static bool sessions_fit(const struct asked *asked, void *ctx) {
-    const struct config *config = asked->config;
+    size_t wanted = asked->act != ACT_LIST;
     (void)ctx;
-    return asked->act == ACT_LIST ? config->operand_count == 0
-                                  : config->operand_count == 1 && config->operands[0].len > 0;
+    return cli_operands_fit(asked->config, wanted, wanted,
+                            "the id of a session (weir sessions lists them)");
 }
 
 static int sessions_act(const struct asked *asked, void *ctx) {

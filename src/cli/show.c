@@ -64,6 +64,20 @@ void show_json(FILE *to, struct str json) {
     buf_done(&shown);
 }
 
+void show_json_error(FILE *to, const struct err *problem) {
+    struct buf line;
+    buf_init(&line, 64 * KIB);
+    struct json_writer json = json_writer(&line);
+    json_open_object(&json);
+    json_member_str(&json, "type", STR("error"));
+    json_member_str(&json, "code", err_name(problem->code));
+    json_member_str(&json, "message", err_text(problem));
+    json_close(&json);
+    show_json(to, buf_str(&line));
+    fflush(to);
+    buf_done(&line);
+}
+
 void show_listing(struct str list, bool is_json) {
     if (is_json)
         show_json(stdout, list);

@@ -28,6 +28,9 @@ void show_text(FILE *to, struct str text, enum terminal_lines lines);
 /* A line of JSON. */
 void show_json(FILE *to, struct str json);
 
+/* {"type":"error","code":"...","message":"..."}: what could not be done, for programs. */
+void show_json_error(FILE *to, const struct err *problem);
+
 /* A list for people, or one for programs, to standard output. */
 void show_listing(struct str list, bool is_json);
 

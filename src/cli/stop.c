@@ -205,11 +205,7 @@ static bool stop_fits(const struct asked *asked, void *ctx) {
     bool timed = !wait || (str_to_u64(str_from(wait), &arguments->wait_s) &&
                            arguments->wait_s > 0 && arguments->wait_s < 1000000);
     if (!timed) fprintf(stderr, "weir: error: --wait must be a number of seconds above 0\n");
-    const struct config *config = asked->config;
-    if (config->operand_count)
-        fprintf(stderr, "weir: error: '" STR_FMT "' is one argument too many\n",
-                STR_ARG(config->operands[0]));
-    return timed && config->operand_count == 0;
+    return timed && cli_operands_fit(asked->config, 0, 0, NULL);
 }
 
 int command_stop(int arg_count, const char *const *args) {

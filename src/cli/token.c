@@ -104,15 +104,18 @@ static int cli_token_check(const struct token_keys *keys, struct str text, bool 
     return EXIT_DONE;
 }
 
-static void token_explain(const struct config *config) {
-    size_t count = config->operands ? config->operand_count : 0;
-    bool checks = count && str_equal(config->operands[0], STR("check"));
-    size_t most = checks ? 2 : 1;
-    if (count > most)
-        fprintf(stderr, "weir: error: '" STR_FMT "' is one argument too many\n",
-                STR_ARG(config->operands[most]));
-    else if (checks)
-        fprintf(stderr, "weir: error: the token is missing\n");
+static void token_explain(const struct config *config, const char *const *acts) {
+    bool checks = config->operand_count && str_equal(config->operands[0], STR("check"));
+    bool makes = config->operand_count && str_equal(config->operands[0], STR("new"));
+    if (checks)
+        (void)cli_operands_fit(config, 2, 2, "the token");
+    else if (makes)
+        (void)cli_operands_fit(config, 1, 1, NULL);
+    else if (config->operand_count)
+        fprintf(stderr, "weir: error: '" STR_FMT "' is unknown\n",
+                STR_ARG(config->operands[0]));
+    else
+        cli_say_acts(acts);
     fprintf(stderr, "%s", usage);
 }
 
@@ -132,7 +135,7 @@ static int token_act(const struct asked *asked, void *ctx) {
                     "'weir token " STR_FMT "'? See weir token --help\n",
                     STR_ARG(operands[0]), STR_ARG(meant));
         } else {
-            token_explain(config);
+            token_explain(config, known);
         }
         return EXIT_USAGE;
     }

@@ -163,11 +163,15 @@ static int accept_tool(const struct config *config) {
 enum act { ACT_NONE, ACT_LIST, ACT_CALL, ACT_ACCEPT };
 
 static bool tool_fits(const struct asked *asked, void *ctx) {
+    static const size_t least[] = {[ACT_LIST] = 0, [ACT_CALL] = 1, [ACT_ACCEPT] = 1};
+    static const size_t most[] = {[ACT_LIST] = 1, [ACT_CALL] = 2, [ACT_ACCEPT] = 1};
     const char *const *agent = ctx;
-    size_t operands = asked->config->operand_count;
-    if (asked->act == ACT_LIST) return operands <= 1 && !**agent;
-    if (asked->act == ACT_CALL) return operands >= 1 && operands <= 2 && !asked->json;
-    return asked->act == ACT_ACCEPT && operands == 1 && !**agent && !asked->json;
+    return cli_operands_fit(asked->config, least[asked->act], most[asked->act],
+                            "the name of a tool") &&
+           cli_flag_fits(**agent, asked->act == ACT_CALL, "--agent",
+                         "weir tool list AGENT lists those of an agent") &&
+           cli_flag_fits(asked->json, asked->act == ACT_LIST, "--json",
+                         "only weir tool list has it");
 }
 
 static int tool_act(const struct asked *asked, void *ctx) {

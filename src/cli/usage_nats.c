@@ -73,7 +73,7 @@ static bool nats_fits(const struct asked *asked, void *ctx) {
         struct str name = str_split(rest, ',', &rest);
         if (!add_dimension(name, &arguments->bits)) return false;
     }
-    return asked->config->operand_count == 0;
+    return cli_operands_fit(asked->config, 0, 0, NULL);
 }
 
 /* --- as a table --------------------------------------------------------------------------------- */

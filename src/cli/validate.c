@@ -139,8 +139,15 @@ static bool read_profile(const char *name, const struct profile **ret, struct er
     nearest_init(&nearest, str_from(name));
     for (size_t i = 0; profiles[i]; i++) nearest_offer(&nearest, str_from(profiles[i]->name));
     *ret = profile_find(str_from(name));
-    return *ret || err_set(e, ERR_INVALID_ARGUMENT, "there is no profile '%.100s'%s", name,
-                           nearest_hint(&nearest));
+    if (*ret) return true;
+    struct buf names;
+    buf_init(&names, KIB);
+    for (size_t i = 0; profiles[i]; i++)
+        buf_printf(&names, "%s%s", i ? ", " : "", profiles[i]->name);
+    err_set(e, ERR_INVALID_ARGUMENT, "there is no profile '%.100s'%s; there are: " STR_FMT,
+            name, nearest_hint(&nearest), STR_ARG(buf_str(&names)));
+    buf_done(&names);
+    return false;
 }
 
 static bool read_choices(const struct command_line *line, struct request *request,

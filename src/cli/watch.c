@@ -263,10 +263,10 @@ static int print_outcome(struct weir_stream *stream, bool json) {
 
 static bool watch_fits(const struct asked *asked, void *ctx) {
     struct watch_arguments *arguments = ctx;
-    size_t operands = asked->config->operand_count;
-    return read_number("deadline-ms", arguments->deadline_ms, &arguments->deadline) &&
+    return cli_operands_fit(asked->config, 1, 2, "METHOD (such as StreamScenario)") &&
+           read_number("deadline-ms", arguments->deadline_ms, &arguments->deadline) &&
            read_number("cancel-after", arguments->cancel_after, &arguments->frames_max) &&
-           read_header(arguments) && (operands == 1 || operands == 2);
+           read_header(arguments);
 }
 
 static int watch(const struct asked *asked, void *ctx) {

@@ -170,6 +170,9 @@ static bool options_read_file(struct sidecar_options *options, const char *file,
     buf_init(&text, YAML_MAX_BYTES);
     bool good = file_read(path, &text, &why);
     if (!good && why.code == ERR_NOT_FOUND) {
+        /* The published sidecar takes it for an empty one. */
+        if (file)
+            log_warning("there is no file '%s': defaults and the environment count", file);
         buf_done(&text);
         return true;
     }

@@ -82,8 +82,8 @@ def test_lines_of_a_pipe_are_turns_of_one_session(weir):
 
 
 def test_another_user_has_other_sessions(weir):
-    assert ask(weir, "chat", "--session", "own", "--user", "ada", said="hi\n").returncode == 0
-    assert runs_of(weir, "own") == []
+    assert ask(weir, "chat", "--session", "hers", "--user", "ada", said="hi\n").returncode == 0
+    assert runs_of(weir, "hers") == []
     done = ask(weir, "chat", "--continue", "--user", "nobody", said="hi\n")
     assert done.returncode == 1 and "no session to go on with" in done.stderr
 
@@ -148,7 +148,11 @@ def test_a_line_that_is_too_long_is_no_silence(weir, as_json):
 
 def test_mistakes_are_said_before_anything_is_begun(weir):
     done = ask(weir, "chat", "evee", said="x\n")
-    assert done.returncode == 1 and "there are: manager, eve" in done.stderr
+    assert done.returncode == 1 and "there are: manager, eve" in done.stderr and done.stdout == ""
+    done = ask(weir, "chat", "evee", "--json", said="x\n")
+    error = json.loads(done.stdout)
+    assert done.returncode == 1 and (error["type"], error["code"]) == ("error", "NOT_FOUND")
+    assert "there are: manager, eve" in error["message"] and error["message"] in done.stderr
     for wrong, why in ((["a", "b"], "one agent"), (["--session", "x", "--continue"], "two sessions"),
                        (["--color", "red"], "auto, on or off"), (["--alone", "--url", "http://x"], "--alone")):
         done = ask(weir, "chat", *wrong)
@@ -157,11 +161,11 @@ def test_mistakes_are_said_before_anything_is_begun(weir):
                               (["stop", "--wait", "x"], "--wait"), (["agents", "x"], "'x'")):
         done = ask(weir, *command_line)
         assert done.returncode == 2 and why in done.stderr.splitlines()[0]
-    assert ask(weir, "chat", "--thinking", "loud").returncode == 1
+    assert ask(weir, "chat", "--thinking", "loud").returncode == 2
     done = command("chat", "--url", "http://127.0.0.1:1", said="x\n")
     assert done.returncode == 1 and "no server answers" in done.stderr
     done = command("chat", "--url", "ftp://x", said="x\n")
-    assert done.returncode == 1 and "http://HOST:PORT" in done.stderr
+    assert done.returncode == 2 and "http://HOST:PORT" in done.stderr
 
 
 # --- in a terminal --------------------------------------------------------------------
@@ -296,7 +300,7 @@ def test_a_line_is_edited_before_it_is_said(weir, tmp_path):
 
 
 def test_the_history_is_kept_for_its_user_alone(weir, tmp_path):
-    terminal = edits(weir, tmp_path, "kept")
+    terminal = edits(weir, tmp_path, "history")
     for typed in ("one", " not kept", "two\\\rlines"):
         terminal.enter(typed)
         terminal.until("\n> ")
@@ -307,12 +311,12 @@ def test_the_history_is_kept_for_its_user_alone(weir, tmp_path):
     file = tmp_path / "state/weir/chat_history"
     assert file.stat().st_mode & 0o777 == 0o600
     assert [json.loads(line) for line in file.read_text().splitlines()] == ["one", "two\nlines", "one"]
-    terminal = edits(weir, tmp_path, "kept")
+    terminal = edits(weir, tmp_path, "history")
     terminal.enter("\x1b[A")
     terminal.until("\n> ")
     terminal.type("\x04")
     assert terminal.ended() == 0
-    assert [run["text"] for run in runs_of(weir, "kept")] == ["one", " not kept", "two\nlines", "one", "one"]
+    assert [run["text"] for run in runs_of(weir, "history")] == ["one", " not kept", "two\nlines", "one", "one"]
 
 
 @pytest.mark.parametrize("args, env", [(["--json"], {}), ([], {"TERM": "dumb"})], ids=["json", "dumb"])
@@ -643,9 +647,9 @@ def test_a_turn_whose_reader_has_gone_is_cancelled(weir):
 
 
 def test_an_export_that_was_not_written_is_no_success(weir):
-    assert ask(weir, "chat", "--session", "kept", said="one\n").returncode == 0
-    for words in (["sessions", "export", "kept"], ["runs"], ["agents"], ["status"], ["usage"], ["version"],
-                  ["--help"], ["help", "--man"], ["config", "print"], ["run", "hello", "--session", "kept"]):
+    assert ask(weir, "chat", "--session", "history", said="one\n").returncode == 0
+    for words in (["sessions", "export", "history"], ["runs"], ["agents"], ["status"], ["usage"], ["version"],
+                  ["--help"], ["help", "--man"], ["config", "print"], ["run", "hello", "--session", "history"]):
         where = [] if words[0] in ("version", "--help", "help") else ["--data", str(weir.data)]
         with open("/dev/full", "w", encoding="utf-8") as full:
             process = subprocess.run(

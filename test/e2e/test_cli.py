@@ -480,9 +480,10 @@ def test_a_daemon_at_a_unix_socket_is_asked_there(cli, start_weir, tmp_path):
     asked = cli("stop", *by_address, env=lost)
     assert asked.returncode == FAILED and "--data" in asked.stderr
     weir.stop()
-    for how, why in ((where, "No such file"), (f"unix:{tmp_path}/{'x' * 120}", "File name too long"), ("unix:", "unix:/path")):
+    for how, code, why in ((where, FAILED, "No such file"), ("unix:", USAGE, "unix:/path"),
+                           (f"unix:{tmp_path}/{'x' * 120}", FAILED, "File name too long")):
         asked = cli("runs", "--url", how)
-        assert asked.returncode == FAILED and why in asked.stderr, asked.stderr
+        assert asked.returncode == code and why in asked.stderr, asked.stderr
 
 
 def test_secrets_are_never_printed(start_weir):
@@ -525,6 +526,10 @@ def test_run_says_which_agent_was_probably_meant(cli):
     """b9"""
     answer = cli("run", "hello", "--agent", "ev", "--script", SCRIPT)
     assert answer.returncode != OK and "eve" in answer.stderr and answer.stdout == ""
+    answer = cli("run", "hello", "--agent", "ev", "--script", SCRIPT, "--json")
+    error = json.loads(answer.stdout)
+    assert answer.returncode != OK and (error["type"], error["code"]) == ("error", "NOT_FOUND")
+    assert "eve" in error["message"] and error["message"] in answer.stderr
 
 
 # --- what a shell may do --------------------------------------------------------------
@@ -537,6 +542,9 @@ def test_closed_standard_files_are_no_sockets(tmp_path, closed):
     line = f"exec '{harness.BINARY}' runs --data {tmp_path}/none --http 127.0.0.1:1 {closed}"
     ended = subprocess.run(line, shell=True, executable="/bin/bash", env=env, timeout=60, check=False)
     assert ended.returncode == 1
+    line = f"exec '{harness.BINARY}' version {closed}"
+    ended = subprocess.run(line, shell=True, executable="/bin/bash", env=env, timeout=60, check=False)
+    assert ended.returncode == (1 if " >&-" in " " + closed else 0), "what it printed is nowhere"
     ports = tmp_path / "ports.json"
     line = (f"exec '{harness.BINARY}' serve --data {tmp_path}/d --http 127.0.0.1:0 --grpc off --nimi-grpc off "
             f"--nimi-http off --ports-file {ports} {closed}")
@@ -558,7 +566,7 @@ def test_what_comes_after_two_dashes_is_no_flag(cli):
 
 @pytest.mark.parametrize("words, reason", (
     (["run", "a", "b"], "more than one message"), (["run", ""], "the message is empty"),
-    (["run"], "there is no message"), (["logs"], "which run"), (["mcp", "x"], "'x' is one argument too many"),
+    (["run"], "there is no message"), (["logs"], "the id of a run (weir runs lists them) is missing"), (["mcp", "x"], "'x' is one argument too many"),
     (["stop", "x"], "'x' is one argument too many"), (["token", "new", "x"], "'x' is one argument too many"),
     (["-v", "run", "hi"], "a command comes before its flags"),
 ))

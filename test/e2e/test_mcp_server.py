@@ -557,6 +557,16 @@ def test_every_line_of_stdout_is_a_message(tmp_path):
     assert "serves" in said
 
 
+def test_the_last_line_may_have_no_end_and_none_is_without_bounds(tmp_path):
+    command = [str(harness.BINARY), "mcp", *map(str, own_settings(tmp_path, **APPROVALS))]
+    ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    for said, code, reason in ((ping, 0, ""), (ping + "\n" + 17 * 2**20 * "x", 1, "longer than 16 MiB")):
+        done = subprocess.run(command, input=said, env=harness.clean_environment({}), capture_output=True,
+                              text=True, timeout=PATIENCE, check=False)
+        assert done.returncode == code and reason in done.stderr
+        assert json.loads(done.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
 def test_a_server_that_cannot_be_asked_is_an_error_of_each_request():
     call = {"jsonrpc": "2.0", "id": 7, "method": "tools/list"}
     note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
