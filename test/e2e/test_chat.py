@@ -647,9 +647,9 @@ def test_a_turn_whose_reader_has_gone_is_cancelled(weir):
 
 
 def test_an_export_that_was_not_written_is_no_success(weir):
-    assert ask(weir, "chat", "--session", "history", said="one\n").returncode == 0
-    for words in (["sessions", "export", "history"], ["runs"], ["agents"], ["status"], ["usage"], ["version"],
-                  ["--help"], ["help", "--man"], ["config", "print"], ["run", "hello", "--session", "history"]):
+    assert ask(weir, "chat", "--session", "exported", said="one\n").returncode == 0
+    for words in (["sessions", "export", "exported"], ["runs"], ["agents"], ["status"], ["usage"], ["version"],
+                  ["--help"], ["help", "--man"], ["config", "print"], ["run", "hello", "--session", "exported"]):
         where = [] if words[0] in ("version", "--help", "help") else ["--data", str(weir.data)]
         with open("/dev/full", "w", encoding="utf-8") as full:
             process = subprocess.run(
