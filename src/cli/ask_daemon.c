@@ -226,7 +226,9 @@ static bool check_folder(const struct config *config, const struct daemon_target
                          struct err *e) {
     int64_t its, owner = 0;
     if (!names_folder(config) || !ask_process(target, &its)) return true;
-    if (daemon_process_recorded(config->data, &owner) && owner == its) return true;
+    bool recorded = daemon_process_recorded(config->data, &owner, e);
+    if (recorded && owner == its) return true;
+    if (!recorded && e->code != ERR_NOT_FOUND) return false;
     return err_set(e, ERR_ABORTED,
                    "no daemon has the data folder " STR_FMT "; the one at " STR_FMT
                    " (process %lld) has another. Start one there, or name a daemon with --url",

@@ -45,7 +45,8 @@ static bool read_lock(struct str folder, struct stat *ret_file, pid_t *ret_pid, 
     if (file >= 0) close(file);
     *ret_pid = (pid_t)pid;
     if (!known && file < 0 && why != ENOENT)
-        err_set(e, ERR_UNAVAILABLE, "%s cannot be read: %s", path.at, strerrordesc_np(why));
+        err_set(e, ERR_UNAVAILABLE, "%s cannot be read: %s%s", path.at, strerrordesc_np(why),
+                why == EACCES ? "; run this command as the user of the daemon" : "");
     else if (!known)
         refuse_none(folder, e);
     buf_done(&path);
@@ -108,11 +109,10 @@ bool daemon_process_find(struct str data_folder, struct daemon_process *ret, str
     return e->code == ERR_NOT_FOUND ? refuse_none(data_folder, e) : false;
 }
 
-bool daemon_process_recorded(struct str data_folder, int64_t *ret) {
+bool daemon_process_recorded(struct str data_folder, int64_t *ret, struct err *e) {
     struct stat file;
-    struct err e;
     pid_t pid;
-    if (!read_lock(data_folder, &file, &pid, &e)) return false;
+    if (!read_lock(data_folder, &file, &pid, e)) return false;
     *ret = pid;
     return true;
 }

@@ -34,8 +34,9 @@ MUST_CHECK bool daemon_process_find_listening(int64_t pid, int port, struct daem
                                               struct err *e);
 void daemon_process_done(struct daemon_process *process);
 
-/* The id that the folder's lock has, whether such a process exists here or not. */
-MUST_CHECK bool daemon_process_recorded(struct str data_folder, int64_t *ret);
+/* The id that the folder's lock has, whether such a process exists here or not.
+ * errors  ERR_NOT_FOUND it has none; ERR_UNAVAILABLE the folder cannot be read */
+MUST_CHECK bool daemon_process_recorded(struct str data_folder, int64_t *ret, struct err *e);
 
 /* The port that its listener `name` took. False: it has none, or is not ready. */
 MUST_CHECK bool daemon_process_port(struct str data_folder, struct str name, int64_t *ret);

@@ -148,9 +148,12 @@ void doctor_store(struct doctor *doctor) {
     doctor_store_path_of(doctor->config, "", folder);
     snprintf(fix, sizeof(fix), "mkdir -p '%s'", folder);
     if (stat(folder, &info) != 0) {
-        bool missing = errno == ENOENT;
-        doctor_say(doctor, missing ? FINDING_NOTE : FINDING_BAD, "store", fix, "%s: %s", folder,
-                   missing ? "is not there yet; weir makes it" : strerrordesc_np(errno));
+        if (errno == ENOENT)
+            doctor_say(doctor, FINDING_NOTE, "store", fix, "%s is not there yet; weir makes it",
+                       folder);
+        else
+            doctor_say(doctor, FINDING_BAD, "store", "weir doctor --data /var/tmp/weir",
+                       "%s: %s", folder, strerrordesc_np(errno));
         return;
     }
     if (!S_ISDIR(info.st_mode) || access(folder, R_OK | W_OK | X_OK) != 0) {

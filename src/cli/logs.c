@@ -148,9 +148,21 @@ static int logs_act(const struct asked *asked, void *ctx) {
 
 /* --- the command -------------------------------------------------------------------------- */
 
+/* "7-42". */
+static bool after_fits(const char *after) {
+    uint64_t number;
+    if (!after) return true;
+    struct str seq, run = str_split(str_from(after), '-', &seq);
+    if (str_to_u64(run, &number) && seq.at && str_to_u64(seq, &number)) return true;
+    fprintf(stderr, "weir: error: --after: '%s' is no id of an event; it looks like 7-42\n",
+            after);
+    return false;
+}
+
 static bool logs_fit(const struct asked *asked, void *ctx) {
-    (void)ctx;
-    return cli_operands_fit(asked->config, 1, 1, "the id of a run (weir runs lists them)");
+    const struct logs_arguments *arguments = ctx;
+    return after_fits(arguments->after) &&
+           cli_operands_fit(asked->config, 1, 1, "the id of a run (weir runs lists them)");
 }
 
 /* -f is what other programs call it. */

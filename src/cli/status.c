@@ -6,6 +6,8 @@
 #include "cli/show.h"
 #include "daemon/ports.h"
 
+#include <string.h>
+
 static const char usage[] =
     "weir status [--json] [--url URL] [--token TOKEN]\n\n"
     "Whether a daemon runs: its process (the one that has the data folder), version, "
@@ -23,6 +25,7 @@ struct status {
     struct daemon_target target;
     bool named;                       /* by --url or WEIR_URL */
     struct buf health, answer, ports; /* what it said, or empty */
+    struct err unseen;                /* no daemon has the data folder, or it cannot be read */
     struct err why;                   /* it did not answer */
     struct err refused;               /* it does not say what it does */
 };
@@ -40,13 +43,12 @@ static void status_ports(const struct config *config, struct buf *out) {
 
 static void status_ask(const struct asked *asked, struct status *ret) {
     const struct config *config = asked->config;
-    struct err e;
     *ret = (struct status){.process = {.pidfd = -1}, .why = {.code = ERR_NONE}};
     buf_init(&ret->health, ANSWER_MAX_BYTES);
     buf_init(&ret->answer, ANSWER_MAX_BYTES);
     buf_init(&ret->ports, ANSWER_MAX_BYTES);
     ret->named = daemon_url(asked->url) != NULL;
-    if (!ret->named && daemon_process_find(config->data, &ret->process, &e))
+    if (!ret->named && daemon_process_find(config->data, &ret->process, &ret->unseen))
         status_ports(config, &ret->ports);
     if (ret->process.pidfd < 0) ret->process.pid = 0;
     if (!daemon_target_find(config, asked->url, asked->token, &ret->target, &ret->why)) return;
@@ -137,9 +139,14 @@ static void status_text(const struct config *config, const struct status *status
                         struct buf *out) {
     struct json health = read_or_none(&status->health), answer = read_or_none(&status->answer);
     if (code == EXIT_NONE) {
-        if (!status->named)
+        bool readable = status->unseen.code == ERR_NOT_FOUND;
+        bool told = strcmp(status->unseen.text, status->why.text) == 0;
+        if (!status->named && readable && status->why.code != ERR_ABORTED)
             buf_printf(out, "no daemon has the data folder " STR_FMT "\n",
                        STR_ARG(config->data));
+        if (!status->named && !readable && !told)
+            buf_printf(out, "whether a daemon has the data folder is not known: %s\n",
+                       status->unseen.text);
         buf_printf(out, "no daemon: %s\n", status->why.text);
         return;
     }

@@ -15,19 +15,24 @@ static const char *listener_of_jobs(const struct contract_table *contracts) {
 
 void daemon_log_recovered(const struct daemon *daemon, const struct recovered *found) {
     if (found->interrupted) {
-        log_warning("%zu turns were interrupted when the last process ended",
-                    found->interrupted);
+        log_warning("%zu %s interrupted when the last process ended", found->interrupted,
+                    found->interrupted == 1 ? "turn was" : "turns were");
     }
     if (found->effects_unknown) {
-        log_warning("%zu tool calls were open then: it is unknown whether they took effect; "
-                    "the next turn of their session reads so",
-                    found->effects_unknown);
+        log_warning("%zu tool %s open then: whether they took effect is unknown; the next turn "
+                    "of their session reads so",
+                    found->effects_unknown,
+                    found->effects_unknown == 1 ? "call was" : "calls were");
     }
-    if (found->waiting) log_info("%zu turns wait for a person's answer", found->waiting);
-    if (found->jobs) log_info("%zu jobs go on", found->jobs);
+    if (found->waiting)
+        log_info("%zu %s for a person's answer", found->waiting,
+                 found->waiting == 1 ? "turn waits" : "turns wait");
+    if (found->jobs)
+        log_info("%zu %s on", found->jobs, found->jobs == 1 ? "job goes" : "jobs go");
     if (found->jobs_left) {
-        log_warning("%zu jobs wait for a process that serves them: set listen.%s",
-                    found->jobs_left, listener_of_jobs(daemon->options->contracts));
+        log_warning("%zu %s for a process that serves them: set listen.%s", found->jobs_left,
+                    found->jobs_left == 1 ? "job waits" : "jobs wait",
+                    listener_of_jobs(daemon->options->contracts));
     }
 }
 

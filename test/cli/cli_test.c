@@ -121,6 +121,7 @@ static const struct {
     {{"usage", "surplus"}, "'surplus' is one argument too many\nweir usage"},
     {{"runs", "surplus"}, "'surplus' is one argument too many\nweir runs"},
     {{"runs", "--state", "faild"}, "did you mean 'failed'?\nweir runs"},
+    {{"logs", "1", "--after", "x"}, "--after: 'x' is no id of an event; it looks like 7-42"},
     {{"logs"}, "the id of a run (weir runs lists them) is missing\nweir logs"},
     {{"audit", "list", "x"}, "'x' is one argument too many\nweir audit"},
     {{"audit", "--since", "yesterday"}, "'yesterday' is not a time; write 2026-01-31"},
@@ -326,6 +327,21 @@ static void a_file_of_settings_is_checked_with_the_place_of_each_mistake(void **
                         "read '/nonexistent': there is no such file; check the name\n");
 }
 
+static void a_folder_that_cannot_be_looked_at_is_not_said_to_have_no_daemon(void **state) {
+    (void)state;
+    char lock[96];
+    snprintf(lock, sizeof(lock), "%s/weir.lock", home);
+    weir(&said, NULL, "status", "--data", home, "--http", "127.0.0.1:1");
+    assert_int_equal(said.code, EXIT_UNREACHABLE);
+    assert_has(said.out, "no daemon has the data folder ");
+    assert_int_equal(symlink("/nowhere", lock), 0); /* root may read everything else */
+    weir(&said, NULL, "status", "--data", home, "--http", "127.0.0.1:1");
+    assert_int_equal(said.code, EXIT_UNREACHABLE);
+    assert_has(said.out, "whether a daemon has the data folder is not known: ");
+    assert_has(said.out, "/weir.lock cannot be read: ");
+    assert_null(strstr(said.out, "no daemon has the data folder "));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, home_setup, home_teardown)
 
 int main(void) {
@@ -335,6 +351,7 @@ int main(void) {
         TEST(a_version_is_one_line),
         TEST(wrong_usage_is_exit_code_2_with_a_word_on_stderr_and_no_data),
         TEST(a_daemon_that_cannot_be_asked_is_a_failure_that_says_why),
+        TEST(a_folder_that_cannot_be_looked_at_is_not_said_to_have_no_daemon),
         TEST(a_token_names_its_subject_to_a_holder_of_the_key),
         TEST(without_a_key_the_demo_makes_its_own),
         TEST(tools_and_providers_are_listed),

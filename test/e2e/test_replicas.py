@@ -59,7 +59,7 @@ def test_a_dead_replica_s_sessions_are_taken_over_and_its_turns_ended(replicas):
     kinds = [e["event"]["type"] for e in exported(second, "s")]
     assert kinds.count("started") == 2 and kinds.count("failed") == 1 and kinds.count("done") == 1
     assert kinds.index("failed") < kinds.index("started", 1)  # the next turn sees what was said
-    second.said("1 turns were interrupted")
+    second.said("1 turn was interrupted")
 
 
 def test_a_replica_that_stood_still_writes_nothing_any_more_and_ends(replicas):
