@@ -174,6 +174,8 @@ def test_a_call_is_edited_within_what_its_tool_takes(weir):
         ({"decision": "edit", "args": [1]}, 422),
         ({"decision": "refuse", "reason": 7}, 422),
         ({"decision": "approve", "answer": "yes"}, 422),
+        ({"decision": "approve", "arg": {"eur": 1}}, 400),
+        ({"answer": "yes", "reson": "x"}, 400),
         ({"answer": {"n": 1}}, 422),
         ({}, 422),
         ([], 422),

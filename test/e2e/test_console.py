@@ -162,6 +162,8 @@ def test_the_daemon_is_shown_without_its_secrets_and_to_operators_alone(secured)
 
 def test_runs_are_begun_for_oneself_and_listed_whatever_their_wire(secured):
     with secured.http(headers={"authorization": "Bearer " + harness.token()}) as http:
+        misspelt = http.post("/weir/v1/runs", json={"input": "hello", "session_id": "own", "agnet": "eve"})
+        assert misspelt.status_code == 400 and "no member 'agnet' here; did you mean 'agent'?" in misspelt.text
         begun = http.post("/weir/v1/runs", json={"input": "hello", "session_id": "own"})
         assert begun.status_code == 202
         assert {k: begun.json()[k] for k in ("workspace", "user", "session_id")} == {

@@ -155,6 +155,8 @@ def test_what_cannot_be_forked_says_why(weir, model):
         assert fork(http, "old", run, "old", 409) == "SESSION_EXISTS"
         for body in ({}, {"run": run}, {"session_id": "new"}, {"run": run, "session_id": ""}, {"run": run, "session_id": "a\nb"}, []):
             assert http.post("/weir/v1/sessions/old/fork", json=body).status_code == 422, body
+        misspelt = http.post("/weir/v1/sessions/old/fork", json={"run": run, "session": "new"})
+        assert misspelt.status_code == 400 and "no member 'session' here" in misspelt.text
         assert http.post("/weir/v1/sessions/old/fork", content='{"run":"1","run":"2","session_id":"new"}',
                          headers={"content-type": "application/json"}).status_code == 400
         model.answers.clear()

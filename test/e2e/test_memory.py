@@ -352,6 +352,8 @@ def test_a_wrong_filter_is_refused_not_ignored(weir, params, status):
         ('{"key":""}', 422),
         ('{"key":5}', 422),
         ('{"key":"k","content":5}', 422),
+        ('{"key":"k","content":"c","categroy":"core"}', 400),
+        ('{"key":"k","content":"c","":0}', 400),
         ('{"key":"' + "k" * 257 + '"}', 422),
     ],
 )

@@ -56,8 +56,7 @@ static bool take_verdict(struct api_request *request, struct lent text, struct v
     *ret = (struct verdict){.decides = false};
     if (!json_read(lent_read(text), &body, &e))
         return api_request_refuse(request, 400, "%s", e.text);
-    if (!json_check_once(body, verdict_keys, &e))
-        return api_request_refuse(request, 400, "%s", e.text);
+    if (!api_request_members(request, body, verdict_keys)) return false;
     struct json words = json_find(body, STR("answer"));
     if (json_find(body, STR("decision")).kind != JSON_NONE && words.kind == JSON_NONE)
         return take_decision(request, body, ret);

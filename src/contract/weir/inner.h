@@ -38,6 +38,11 @@ MUST_CHECK bool api_request_value(struct api_request *request, struct str name,
                                   struct str *ret);
 MUST_CHECK bool api_request_number(struct api_request *request, struct str name, int64_t *ret);
 
+/* Whether the body has no other members than `names`, and each once; what is no object has none. A
+ * misspelt member must not be taken for one that was left out: a decision without its `args`. */
+MUST_CHECK bool api_request_members(struct api_request *request, struct json body,
+                                    const char *const *names);
+
 /* Read a member of the body that is a string; empty when it is absent. An invalid one is 422 (K7). */
 MUST_CHECK bool api_request_text(struct api_request *request, struct json body, struct str name,
                                  struct str *ret);

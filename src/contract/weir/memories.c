@@ -143,8 +143,7 @@ static bool take_entry(struct api_request *request, struct memory_entry *ret) {
     *ret = (struct memory_entry){.created_us = 0};
     if (!json_read(lent_read(route_body(request->call)), &body, &e))
         return api_request_refuse(request, 400, "%s", e.text);
-    if (!json_check_once(body, entry_keys, &e))
-        return api_request_refuse(request, 400, "%s", e.text);
+    if (!api_request_members(request, body, entry_keys)) return false;
     if (body.kind != JSON_OBJECT || json_find(body, STR("key")).kind == JSON_NONE)
         return api_request_refuse(request, 400,
                                   "send an object with key, content and category");

@@ -1,6 +1,8 @@
 /* request: reads the parts of a request to these routes. */
 #include "contract/weir/inner.h"
 
+#include "base/nearest.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -65,6 +67,34 @@ bool api_request_value(struct api_request *request, struct str name, struct str 
     return ok || api_request_refuse(request, 400,
                                     "the parameter " STR_FMT " is not valid text, or too long",
                                     STR_ARG(name));
+}
+
+static bool refuse_member(struct api_request *request, struct json key,
+                          const char *const *names) {
+    struct nearest nearest;
+    struct str name = STR_EMPTY;
+    if (!json_str(key, request->arena, &name))
+        return api_request_refuse(request, 400, "the name of a member is too long");
+    nearest_init(&nearest, name);
+    for (; *names; names++) nearest_offer(&nearest, str_from(*names));
+    return api_request_refuse(request, 400, "there is no member '" STR_FMT "' here%s",
+                              STR_ARG(str_head(name, 80)), nearest_hint(&nearest));
+}
+
+bool api_request_members(struct api_request *request, struct json body,
+                         const char *const *names) {
+    struct json_reader reader = json_enter(body);
+    struct json key, value;
+    struct err e;
+    if (!json_check_once(body, names, &e))
+        return api_request_refuse(request, 400, "%s", e.text);
+    while (body.kind == JSON_OBJECT && json_next_member(&reader, &key, &value)) {
+        bool known = false;
+        for (const char *const *name = names; *name; name++)
+            known = known || json_is(key, str_from(*name));
+        if (!known) return refuse_member(request, key, names);
+    }
+    return true;
 }
 
 bool api_request_text(struct api_request *request, struct json body, struct str name,

@@ -129,8 +129,8 @@ static bool read_start(struct api_request *request, struct run_request *ret) {
     struct err e;
     if (!lent_keep(route_body(request->call), request->arena, &text))
         return starting_too_large(request);
-    if (!json_read(text, &body, &e) || !json_check_once(body, start_keys, &e))
-        return api_request_refuse(request, 400, "%s", e.text);
+    if (!json_read(text, &body, &e)) return api_request_refuse(request, 400, "%s", e.text);
+    if (!api_request_members(request, body, start_keys)) return false;
     if (body.kind != JSON_OBJECT)
         return api_request_refuse(request, 422,
                                   "send {\"input\":\"...\",\"session_id\":\"...\"}");

@@ -466,8 +466,8 @@ static bool read_fork(struct api_request *request, struct fork *fork) {
     struct err e;
     if (!lent_keep(route_body(request->call), request->arena, &text))
         return api_request_refuse(request, 413, "the request is too long");
-    if (!json_read(text, &body, &e) || !json_check_once(body, keys, &e))
-        return api_request_refuse(request, 400, "%s", e.text);
+    if (!json_read(text, &body, &e)) return api_request_refuse(request, 400, "%s", e.text);
+    if (!api_request_members(request, body, keys)) return false;
     if (body.kind != JSON_OBJECT)
         return api_request_refuse(request, 422,
                                   "send {\"run\":\"...\",\"session_id\":\"...\"}");
