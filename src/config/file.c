@@ -96,6 +96,20 @@ static bool means_mcp(struct str key) {
     return str_equal(key, STR("mcp_servers")) || str_equal(key, STR("mcpServers"));
 }
 
+/* A file of the offline provider that was taken for settings. */
+#define SCRIPT_HINT                                                                            \
+    "; this is of a script, which --script FILE plays, or `script: FILE` in the settings"
+
+static bool means_script(struct str key) {
+    return str_equal(key, STR("pace")) || str_equal(key, STR("scenes"));
+}
+
+static const char *key_hint(struct nearest *nearest, struct str key, struct str prefix) {
+    if (!prefix.len && means_mcp(key)) return MCP_HINT;
+    if (!prefix.len && means_script(key)) return SCRIPT_HINT;
+    return nearest_hint(nearest);
+}
+
 static bool file_refuse_key(const struct config *config, const struct yaml *value,
                             struct str prefix, struct err *e) {
     struct nearest nearest;
@@ -103,8 +117,7 @@ static bool file_refuse_key(const struct config *config, const struct yaml *valu
     offer_keys(config, &nearest, prefix);
     return yaml_err_key(e, value, "no setting is called '" STR_FMT STR_FMT "'%s",
                         STR_ARG(prefix), STR_ARG(str_head(value->key, 40)),
-                        means_mcp(value->key) && !prefix.len ? MCP_HINT
-                                                             : nearest_hint(&nearest));
+                        key_hint(&nearest, value->key, prefix));
 }
 
 /* Whether some setting is called "KEY.something". */

@@ -252,6 +252,12 @@ def test_one_check_names_every_mistake_also_of_tools_and_no_false_one(tmp_path):
     assert [line.split(":")[1] for line in lines] == ["2", "2", "3", "4"], lines
 
 
+def test_a_script_that_is_taken_for_settings_is_told_apart(tmp_path):
+    (tmp_path / "weir.yaml").write_text("script: 1\npace: {every: 0}\nscenes:\n  - reply: hello\n")
+    lines = terminal(tmp_path, "config", "check").stderr.splitlines()
+    assert [line for line in lines if "which --script FILE plays" in line] == lines[:2], lines
+
+
 # --- the log ------------------------------------------------------------------------------
 
 
