@@ -3,6 +3,7 @@
 #include "base/nearest.h"
 #include "cli/ask_daemon.h"
 #include "cli/contracts.h"
+#include "cli/help_text.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -135,13 +136,44 @@ int cli_main(int arg_count, const char *const *args) {
 
 /* --- configuration ------------------------------------------------------------------------ */
 
-static void print_help(const struct config *config, const char *usage) {
+/* The lines of one setting, in the text of config_help(). */
+static struct str entry_of(struct str help, const char *name) {
+    struct str rest = help, line, what, meaning;
+    while (help_text_line(&rest, &line)) {
+        if (!help_text_entry(line, &what, &meaning)) continue;
+        struct str first = str_split(what, ' ', &meaning);
+        if (!str_equal(first, str_from(name))) continue;
+        while (str_starts(rest, STR("      "))) help_text_line(&rest, &meaning);
+        return str_of(line.at, (size_t)(rest.at - line.at));
+    }
+    return STR_EMPTY;
+}
+
+static void print_help(const struct config *config, const char *usage, enum settings_use use) {
+    static const char *const named[] = {"-c,", "--data", "--http", "--log-level"};
     struct buf settings;
     buf_init(&settings, 256 * KIB);
     config_help(config, &settings);
-    printf("%s\nSettings (flags beat the environment, it beats the file):\n\n" STR_FMT, usage,
-           STR_ARG(buf_str(&settings)));
+    printf("%s\n", usage);
+    if (use == FOR_COMMAND) {
+        printf("Settings: those of weir serve (weir serve --help lists them), most of all\n\n");
+        for (size_t i = 0; i < ARRAY_LEN(named); i++)
+            printf(STR_FMT, STR_ARG(entry_of(buf_str(&settings), named[i])));
+    } else {
+        printf(STR_FMT, STR_ARG(buf_str(&settings)));
+    }
     buf_done(&settings);
+}
+
+bool cli_settings_help(struct buf *out) {
+    static const char *const args[] = {"--help"}; /* nothing is read, and the rows are there */
+    struct config_input input = cli_input(ARRAY_LEN(args), args, false);
+    struct config *config;
+    struct err e;
+    if (!config_load(&input, &config, &e)) return false;
+    config_help(config, out);
+    config_free(config);
+    return buf_ok(out);
 }
 
 struct config_input cli_input(int arg_count, const char *const *args, bool demo) {
@@ -153,9 +185,10 @@ struct config_input cli_input(int arg_count, const char *const *args, bool demo)
                                  .more_ctx = &setting_contracts};
 }
 
-bool cli_config_quiet(int arg_count, const char *const *args, bool demo, const char *usage,
-                      const char *const *own_flags, struct config **ret, int *ret_code) {
-    struct config_input input = cli_input(arg_count, args, demo);
+bool cli_config_quiet(int arg_count, const char *const *args, enum settings_use use,
+                      const char *usage, const char *const *own_flags, struct config **ret,
+                      int *ret_code) {
+    struct config_input input = cli_input(arg_count, args, use == FOR_DEMO);
     input.own_flags = own_flags;
     struct config *config;
     struct err e;
@@ -164,7 +197,7 @@ bool cli_config_quiet(int arg_count, const char *const *args, bool demo, const c
         return false;
     }
     if (config->help) {
-        print_help(config, usage);
+        print_help(config, usage, use);
         config_free(config);
         *ret_code = EXIT_DONE;
         return false;
@@ -173,9 +206,10 @@ bool cli_config_quiet(int arg_count, const char *const *args, bool demo, const c
     return true;
 }
 
-bool cli_config(int arg_count, const char *const *args, bool demo, const char *usage,
-                const char *const *own_flags, struct config **ret, int *ret_code) {
-    if (!cli_config_quiet(arg_count, args, demo, usage, own_flags, ret, ret_code)) return false;
+bool cli_config(int arg_count, const char *const *args, enum settings_use use,
+                const char *usage, const char *const *own_flags, struct config **ret,
+                int *ret_code) {
+    if (!cli_config_quiet(arg_count, args, use, usage, own_flags, ret, ret_code)) return false;
     config_log(*ret);
     return true;
 }
@@ -257,8 +291,8 @@ static bool form_fits(const struct command_form *form, const struct asked *asked
 static int run_form(const struct command_form *form, struct asked *asked, void *ctx) {
     const struct arguments *all = asked->all;
     int code = EXIT_USAGE;
-    if (!cli_config(all->rest_count, all->rest, false, form->usage, all->names, &asked->config,
-                    &code))
+    if (!cli_config(all->rest_count, all->rest, form->serves ? FOR_DAEMON : FOR_COMMAND,
+                    form->usage, all->names, &asked->config, &code))
         return code;
     struct err e;
     if ((form->takes & TAKES_DAEMON) && !daemon_url_check(asked->url, &e))

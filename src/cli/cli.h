@@ -58,21 +58,32 @@ int cli_main(int arg_count, const char *const *args);
 
 /* --- shared by the commands --------------------------------------------------------------- */
 
+/* Append all settings as --help of a daemon lists them. False: they cannot be listed. */
+bool cli_settings_help(struct buf *out);
+
 /* Print "weir: error: <text>" and return `code`. */
 int cli_fail(enum exit_code code, const struct err *why);
+
+/* What the settings are for. */
+enum settings_use {
+    FOR_DEMO,
+    FOR_DAEMON,
+    FOR_COMMAND, /* few of them count: --help names those */
+};
 
 /* The arguments and this process's environment. */
 struct config_input cli_input(int arg_count, const char *const *args, bool demo);
 
 /* Load the configuration from these arguments and this process's environment, set up the log
- * and print its warnings. False on failure, or after --help, which prints `usage` and all
+ * and print its warnings. False on failure, or after --help, which prints `usage` and the
  * settings: exit with *ret_code. own_flags: flags that the command has already handled, for
  * hints; ends with NULL, or is NULL. */
-MUST_CHECK bool cli_config(int arg_count, const char *const *args, bool demo, const char *usage,
-                           const char *const *own_flags, struct config **ret, int *ret_code);
+MUST_CHECK bool cli_config(int arg_count, const char *const *args, enum settings_use use,
+                           const char *usage, const char *const *own_flags, struct config **ret,
+                           int *ret_code);
 
 /* The same without the warnings: the daemon has printed them. */
-MUST_CHECK bool cli_config_quiet(int arg_count, const char *const *args, bool demo,
+MUST_CHECK bool cli_config_quiet(int arg_count, const char *const *args, enum settings_use use,
                                  const char *usage, const char *const *own_flags,
                                  struct config **ret, int *ret_code);
 
@@ -97,6 +108,7 @@ struct command_form {
     const char *const *acts;           /* see arguments_read() */
     const struct argument_flag *flags; /* its own, or NULL */
     unsigned takes;                    /* enum command_takes */
+    bool serves;                       /* every setting counts */
     /* Whether the operands and flags go together. If not, it may say why, and the usage follows.
      * NULL: there may be no operands. */
     bool (*fits)(const struct asked *asked, void *ctx);

@@ -204,7 +204,7 @@ int command_demo(int arg_count, const char *const *args) {
     struct demo demo = {.started_us = clock_mono_us()};
     struct config *config;
     int code;
-    if (!cli_config(arg_count, args, true, usage, NULL, &config, &code)) return code;
+    if (!cli_config(arg_count, args, FOR_DEMO, usage, NULL, &config, &code)) return code;
     struct err e;
     demo.config = config;
     buf_init(&demo.key, KIB);

@@ -15,10 +15,8 @@
 static const char usage[] =
     "weir doctor [-c FILE] [--json]\n\n"
     "Look at this machine and at the settings with the eyes of weir serve: settings, script,\n"
-    "ports, open files, memory, clock, keys, speech, commands, store and disk. Each bad line "
-    "ends with a "
-    "command\n"
-    "to copy. Nothing is changed. Exit code 1: something is bad.\n";
+    "ports, open files, memory, clock, keys, speech, commands, store and disk. Each bad line\n"
+    "ends with a command to copy. Nothing is changed. Exit code 1: something is bad.\n";
 
 static const char *const finding_names[] = {
     [FINDING_GOOD] = "good", [FINDING_NOTE] = "note", [FINDING_BAD] = "bad"};

@@ -67,7 +67,8 @@ int command_health(int arg_count, const char *const *args) {
     struct buf answer;
     struct err e = {0};
     int code;
-    if (!cli_config_quiet(arg_count, args, false, usage, NULL, &config, &code)) return code;
+    if (!cli_config_quiet(arg_count, args, FOR_COMMAND, usage, NULL, &config, &code))
+        return code;
     buf_init(&answer, ANSWER_MAX_BYTES);
     if (!cli_operands_fit(config, 0, 0, NULL)) {
         fprintf(stderr, "%s", usage);

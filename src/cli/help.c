@@ -2,6 +2,7 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/completion.h"
+#include "cli/help_text.h"
 #include "cli/manual.h"
 
 #include <stdio.h>
@@ -98,6 +99,9 @@ static bool help_of_command(const struct command *command, const struct help_wis
     } else if (wish->man) {
         help_command_page(command, buf_str(&text), out);
     } else if (wish->words) {
+        /* --help of most commands names a few settings; all may be typed. */
+        if (help_text_read(buf_str(&text)).settings.len && command->run != command_sidecar)
+            ok = cli_settings_help(&text);
         completion_words(str_from(command->name), buf_str(&text), out);
     } else {
         buf_append(out, buf_str(&text));

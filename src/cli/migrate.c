@@ -49,7 +49,7 @@ static int migrate(const struct config *config) {
 int command_migrate(int arg_count, const char *const *args) {
     struct config *config;
     int code = EXIT_DONE;
-    if (!cli_config(arg_count, args, false, usage, NULL, &config, &code)) return code;
+    if (!cli_config(arg_count, args, FOR_COMMAND, usage, NULL, &config, &code)) return code;
     if (cli_operands_fit(config, 0, 0, NULL)) {
         code = migrate(config);
     } else {

@@ -62,6 +62,7 @@ int command_orchestrate(int arg_count, const char *const *args) {
     bool migrates = false;
     const struct argument_flag flags[] = {{.name = "migrate", .given = &migrates},
                                           {.name = NULL}};
-    const struct command_form form = {.usage = usage, .flags = flags, .act = orchestrate_act};
+    const struct command_form form = {
+        .usage = usage, .flags = flags, .serves = true, .act = orchestrate_act};
     return cli_command(arg_count, args, &form, &migrates);
 }

@@ -100,7 +100,7 @@ static struct str become_own(struct config *config) {
 int command_serve(int arg_count, const char *const *args) {
     struct config *config;
     int code;
-    if (!cli_config(arg_count, args, false, usage, NULL, &config, &code)) return code;
+    if (!cli_config(arg_count, args, FOR_DAEMON, usage, NULL, &config, &code)) return code;
     struct err e;
     if (config->operand_count) {
         err_set(&e, ERR_INVALID_ARGUMENT,

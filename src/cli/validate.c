@@ -411,6 +411,8 @@ int command_validate(int arg_count, const char *const *args) {
         {.name = NULL}};
     int own = 0;
     while (own < arg_count && strcmp(args[own], "--") != 0) own++;
+    static const char *const help[] = {"--help"};
+    if (own == 1 && strcmp(args[0], "-h") == 0) args = help;
     if (own + 1 < arg_count) line.command = args + own + 1; /* argv ends with NULL */
     if (!arguments_read(own, args, NULL, flags, usage, &arguments)) return EXIT_USAGE;
     int code = take_rest(&arguments, &line) ? validate_act(&line) : EXIT_USAGE;

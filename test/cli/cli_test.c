@@ -39,6 +39,32 @@ static void every_command_explains_itself(void **state) {
         assert_string_equal(said.err, "");
         snprintf(first, sizeof(first), "weir %s", names[i]);
         assert_memory_equal(said.out, first, strlen(first));
+        weir(&said, NULL, names[i], "-h");
+        assert_int_equal(said.code, EXIT_DONE);
+    }
+}
+
+static size_t lines_of(const char *text) {
+    size_t count = 0;
+    for (; *text; text++) count += *text == '\n';
+    return count;
+}
+
+static void
+all_settings_are_in_the_help_of_a_daemon_and_few_in_that_of_other_commands(void **state) {
+    (void)state;
+    static const char *const names[] = {"status", "usage", "run", "chat", "token", "migrate"};
+    weir(&said, NULL, "serve", "--help");
+    assert_has(said.out, "  --nimi-grpc ");
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        weir(&said, NULL, names[i], "--help");
+        assert_has(said.out, "weir serve --help lists them");
+        assert_has(said.out, "  -c, --config PATH");
+        assert_has(said.out, "[WEIR_DATA; default $XDG_DATA_HOME/weir]\n");
+        assert_null(strstr(said.out, "  --nimi-grpc "));
+        assert_true(lines_of(said.out) < 45);
+        weir(&said, NULL, "help", names[i], "--words"); /* all may be typed */
+        assert_has(said.out, "\n--nimi-grpc\t");
     }
 }
 
@@ -348,6 +374,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(help_is_data_and_names_every_command),
         TEST(every_command_explains_itself),
+        TEST(all_settings_are_in_the_help_of_a_daemon_and_few_in_that_of_other_commands),
         TEST(a_version_is_one_line),
         TEST(wrong_usage_is_exit_code_2_with_a_word_on_stderr_and_no_data),
         TEST(a_daemon_that_cannot_be_asked_is_a_failure_that_says_why),
