@@ -404,36 +404,6 @@ static struct store_task *run_writers(struct core *core, struct store_task *firs
     return end;
 }
 
-static bool may_join(const struct store_task *task) {
-    return !task->reads_only && !task->needs_tables;
-}
-
-static bool fill_tables(struct core *core, struct err *e) {
-    if (core_is_shared(core) && !core_replica_look(core, e)) return false;
-    while (core_pending(core)) {
-        if (!core_project(core, e)) return false;
-    }
-    return true;
-}
-
-/* A task that needs the tables is first in its group; the tasks after it write no events. */
-struct store_task *core_run(struct core *core, struct store_task *tasks) {
-    while (tasks && !core_stopped(core)) {
-        struct store_task *end = tasks->next;
-        struct err e;
-        if (tasks->needs_tables && !fill_tables(core, &e)) {
-            tasks->failed = e;
-        } else if (tasks->reads_only) {
-            if (!tasks->fn(&core->db, tasks->ctx, &e)) tasks->failed = e;
-        } else {
-            for (size_t n = 1; end && may_join(end) && n < GROUP_TASKS; n++) end = end->next;
-            end = run_writers(core, tasks, end);
-        }
-        tasks = end;
-    }
-    return tasks;
-}
-
 /* --- purging ------------------------------------------------------------------------------ */
 
 bool core_purge(struct core *core) {
@@ -528,21 +498,29 @@ static void answer_each(struct core *core, struct store_load *loads) {
     }
 }
 
-/* Project the rest and answer in one transaction. If it cannot be committed, the answer can
- * still be read. */
-static bool answer_within(struct core *core, struct store_load *loads, bool settles,
-                          struct err *e) {
+/* Open a transaction, and project the rest in it. */
+static bool open_filled(struct core *core, bool settles, struct err *e) {
     if (!database_do(&core->db, core->begin, e)) return false;
     while (core->project.reached < core->rows.newest) {
         if (!project_batch(&core->project, PROJECT_ROWS, e)) return false;
     }
-    if (settles && !project_usage_settle(&core->project, e)) return false;
-    answer_each(core, loads);
+    return !settles || project_usage_settle(&core->project, e);
+}
+
+/* What was read in it counts, also if it cannot be committed (a full disk). */
+static void close_filled(struct core *core) {
     struct err unkept;
-    if (!core_keep(core, &unkept)) {
-        log_debug("the tables lag behind: %s", unkept.text);
-        core_drop(core);
-    }
+    if (core_keep(core, &unkept)) return;
+    log_debug("the tables lag behind: %s", unkept.text);
+    core_drop(core);
+}
+
+/* Project the rest and answer in one transaction. */
+static bool answer_within(struct core *core, struct store_load *loads, bool settles,
+                          struct err *e) {
+    if (!open_filled(core, settles, e)) return false;
+    answer_each(core, loads);
+    close_filled(core);
     return true;
 }
 
@@ -590,6 +568,68 @@ void core_answer(struct core *core, struct store_load *loads) {
         fail_loads(loads, &e);
     }
     sync_commits(core, true);
+}
+
+/* --- tasks, in their order ---------------------------------------------------------------- */
+
+static bool may_join(const struct store_task *task) {
+    return !task->reads_only && !task->needs_tables;
+}
+
+static bool fill_tables(struct core *core, struct err *e) {
+    if (core_is_shared(core) && !core_replica_look(core, e)) return false;
+    while (core_pending(core)) {
+        if (!core_project(core, e)) return false;
+    }
+    return true;
+}
+
+static bool read_task(struct core *core, struct store_task *task, struct err *e) {
+    return task->fn(&core->db, task->ctx, e);
+}
+
+/* As a load is answered: in the transaction that projects the rest, whether it can be committed
+ * or not. */
+static bool read_within(struct core *core, struct store_task *task, struct err *e) {
+    bool ok = open_filled(core, false, e) && read_task(core, task, e);
+    if (ok)
+        close_filled(core);
+    else
+        core_drop(core);
+    return ok;
+}
+
+static bool read_filled(struct core *core, struct store_task *task, struct err *e) {
+    if (core_is_shared(core)) return fill_tables(core, e) && read_task(core, task, e);
+    bool ok = true;
+    while (ok && project_pending(&core->project) > PROJECT_ROWS) ok = core_project(core, e);
+    if (project_pending(&core->project) == 0) return read_task(core, task, e);
+    sync_commits(core, false);
+    ok = read_within(core, task, e);
+    sync_commits(core, true);
+    return ok;
+}
+
+static bool run_reader(struct core *core, struct store_task *task, struct err *e) {
+    return task->needs_tables ? read_filled(core, task, e) : read_task(core, task, e);
+}
+
+/* A task that needs the tables is first in its group; the tasks after it write no events. */
+struct store_task *core_run(struct core *core, struct store_task *tasks) {
+    while (tasks && !core_stopped(core)) {
+        struct store_task *end = tasks->next;
+        struct err e;
+        if (tasks->reads_only) {
+            if (!run_reader(core, tasks, &e)) tasks->failed = e;
+        } else if (tasks->needs_tables && !fill_tables(core, &e)) {
+            tasks->failed = e;
+        } else {
+            for (size_t n = 1; end && may_join(end) && n < GROUP_TASKS; n++) end = end->next;
+            end = run_writers(core, tasks, end);
+        }
+        tasks = end;
+    }
+    return tasks;
 }
 
 /* --- pruning ------------------------------------------------------------------------------ */
