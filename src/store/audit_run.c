@@ -151,6 +151,8 @@ static bool add_started(struct audit *audit, uint64_t id, const struct event *ev
     return audit_add(audit, &record, e);
 }
 
+/* The sentence of a failure stays in the log as well: it may be a model's refusal, or what an
+ * agent elsewhere said, and so repeat the conversation, which an erasure must reach. */
 static bool add_ended(struct audit *audit, uint64_t id, const struct event *event,
                       struct err *e) {
     struct audit_run *run = run_of(audit, id, e);
@@ -162,10 +164,8 @@ static bool add_ended(struct audit *audit, uint64_t id, const struct event *even
     if (event->kind == EVENT_FAILED) {
         code = event->failed.code;
         record.texts[AUDIT_REASON] = event->failed.reason;
-        record.texts[AUDIT_DETAIL] = event->failed.message;
     } else if (event->kind == EVENT_CANCELLED) {
         code = ERR_CANCELLED;
-        record.texts[AUDIT_DETAIL] = event->cancelled.message;
     }
     audit_set(&record, AUDIT_OUTCOME, code);
     bool ok = audit_add(audit, &record, e);

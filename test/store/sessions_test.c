@@ -290,6 +290,35 @@ static enum err_code find_artifact(struct fixture *f, int64_t id) {
     return f->failed.code;
 }
 
+/* The audit log stays. What a turn failed with may be words of the model, or of an agent that is a
+ * program, which repeats what it was asked. */
+static void what_a_turn_failed_with_goes_with_it(void **state) {
+    FIXTURE_SQLITE_ONLY();
+    struct fixture *f = *state;
+    struct row_text row;
+    fixture_open(f);
+    for (uint64_t run = 1; run <= 2; run++) {
+        struct event end = {
+            .kind = EVENT_FAILED,
+            .failed = {.reason = STR_INIT("MODEL_REFUSED"), .message = str_from(secret)}};
+        if (run == 2)
+            end = (struct event){.kind = EVENT_CANCELLED,
+                                 .cancelled = {.message = str_from(secret)}};
+        row_begin(&row);
+        row_section(&row, run, 1);
+        row_event(&row, started("doomed-name"));
+        row_event(&row, end);
+        fixture_write(f, row_end(&row, run));
+    }
+    assert_true(files_say(f, secret));
+    assert_int_equal(erase(f, "doomed-name"), ERR_NONE);
+    assert_false(files_say(f, secret));
+    fixture_close(f);
+    assert_false(files_say(f, secret));
+    assert_sql(f, "SELECT count(*) > 0 FROM audit", "1 ");
+    fixture_open(f);
+}
+
 /* Sessions come and go, and SQLite moves rows from page to page meanwhile. Not even where a text
  * stood before it was moved is it found. */
 static void an_erased_text_is_not_where_it_was_moved_from(void **state) {
@@ -578,6 +607,7 @@ int main(void) {
         TEST(a_session_that_begins_again_has_only_its_new_runs),
         TEST(an_erased_run_leaves_the_row_that_it_shared),
         TEST(an_erased_text_is_not_in_the_files_any_more),
+        TEST(what_a_turn_failed_with_goes_with_it),
         TEST(an_erased_text_is_not_where_it_was_moved_from),
         TEST(erasing_waits_for_no_program_that_reads),
         TEST(its_artifacts_go_with_it),
