@@ -74,7 +74,8 @@ struct share {
     struct buf scratch, encoded;
     struct last_read last;
     struct timer rest;
-    struct changes_watcher *watcher; /* of a store that other replicas write to */
+    struct changes_watcher *watcher;      /* of a store that other replicas write to */
+    const struct share_reader *beginning; /* inside its `begun`; NULL once it was closed */
     size_t sent_bytes;
     bool freed;
 };
@@ -136,13 +137,17 @@ static void tell_missing(struct share_reader *reader, const struct err *failed) 
     reader->wire->missing(failed, reader->ctx);
 }
 
-/* False when the reader ended, or is gone: `begun` may end it. */
+/* False when the reader ended, or is gone: `begun` may end it, and its last call close it. */
 static bool share_begin(struct share_reader *reader) {
+    struct share *share = reader->audience->share;
     if (reader->begun) return true;
     reader->begun = true;
     timer_start(&reader->timer, reader->heartbeat_ms);
+    share->beginning = reader;
     reader->wire->begun(reader->ctx);
-    return reader->state != SHARE_OVER;
+    bool stays = share->beginning && reader->state != SHARE_OVER;
+    share->beginning = NULL;
+    return stays;
 }
 
 /* --- encoding ----------------------------------------------------------------------------- */
@@ -606,6 +611,8 @@ struct share_reader *share_open(struct share *share, const struct share_reading 
 void share_close(struct share_reader *reader) {
     if (!reader) return;
     struct audience *audience = reader->audience;
+    struct share *share = audience->share;
+    if (share->beginning == reader) share->beginning = NULL;
     timer_stop(&reader->timer);
     if (list_linked(&reader->link)) list_remove(&reader->link);
     free(reader);

@@ -612,6 +612,29 @@ static void it_is_ended_once_wherever_it_stands(void **state) {
     scene_end();
 }
 
+/* Live, at its beginning and at its tail, and from the store. */
+static void it_may_be_ended_and_closed_from_inside_its_first_call(void **state) {
+    (void)state;
+    for (size_t way = 0; way < 3; way++) {
+        scene_begin(MIB);
+        if (way < 2) {
+            one_run_enter(&scene->run, 0, MIB);
+            one_run_say(&scene->run, 3, 9);
+        } else {
+            one_run_store(&scene->run, 1, 3, EVENT_DONE, 9);
+        }
+        struct heard *heard = read_from(0, way == 1 ? 3 : 0);
+        heard->ends_at_once = heard->frees = true;
+        read_from(1, 0);
+        settle();
+        assert_int_equal(heard->begun, 1);
+        assert_int_equal(heard->ended, 1);
+        assert_int_equal(heard->cause, CAUSE_STOPPING);
+        assert_heard(&scene->heard[1], 3, way < 2 ? EVENT_TEXT : EVENT_DONE, 9);
+        scene_end();
+    }
+}
+
 static void a_share_may_end_before_its_loads_do(void **state) {
     (void)state;
     scene_begin(MIB);
@@ -656,6 +679,7 @@ int main(void) {
         cmocka_unit_test(what_was_erased_meanwhile_is_not_sent),
         cmocka_unit_test(a_reader_that_goes_while_the_store_is_asked_hears_nothing),
         cmocka_unit_test(it_is_ended_once_wherever_it_stands),
+        cmocka_unit_test(it_may_be_ended_and_closed_from_inside_its_first_call),
         cmocka_unit_test(a_share_may_end_before_its_loads_do),
         cmocka_unit_test(every_move_is_allowed_or_refused),
     };
