@@ -191,7 +191,6 @@ static void follow_on_written(void *ctx) {
 static void hear_changes(struct follow *follow) {
     struct store *store = follow->options.store;
     follow->changed = false;
-    follow->waits = false;
     if (!follow->watcher && store_is_shared(store))
         follow->watcher = changes_watch(store_changes(store), CHANGE_WRITTEN,
                                         follow->options.loop, follow_on_written, follow);
@@ -203,14 +202,13 @@ static void on_beat(void *ctx) {
     timer_start(&follow->beat, follow->options.heartbeat_ms);
 }
 
-/* It goes on there: what it has committed so far was read. */
+/* It goes on there: what it has committed so far was read. `begun` may end and free it. */
 static void wait_for_more(struct follow *follow) {
     follow->waits = true;
-    follow_begin(follow);
-    if (follow->over || follow->freed) return;
     if (follow->options.heartbeat_ms && !timer_waits(&follow->beat))
         timer_start(&follow->beat, follow->options.heartbeat_ms);
     if (follow->changed) loop_defer(follow->options.loop, &follow->go_on);
+    follow_begin(follow);
 }
 
 static void follow_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
@@ -284,6 +282,7 @@ static bool stream_follow_wake(struct follow *follow) {
 /* Looks twice, because the run may come back into memory in between. */
 static void follow_look(void *ctx) {
     struct follow *follow = ctx;
+    follow->waits = false;
     drop_stream(follow);
     if (follow_read_live(follow) || stream_follow_wake(follow) || follow_read_live(follow))
         return;

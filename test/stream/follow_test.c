@@ -4,6 +4,7 @@
 #include "fake/store_fake.h"
 #include "helper/assert_str.h"
 #include "one_run.h"
+#include "store/changes.h"
 
 #include <stdlib.h>
 
@@ -417,25 +418,56 @@ static void a_live_stream_is_ended_by_its_cause_and_may_free_itself(void **state
     }
 }
 
+/* A run that is alive, one in the store, and one of another replica that has no more events yet. */
 static void it_may_be_ended_and_freed_from_inside_its_first_call(void **state) {
     (void)state;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 6; i++) {
         struct scene scene;
+        bool elsewhere = i >= 4;
         scene_init(&scene);
         scene.ends_at_once = true;
         scene.frees = i % 2;
+        if (elsewhere) fake_store_share(scene.run.store);
         if (i < 2) {
             one_run_enter(&scene.run, 0, MIB);
         } else {
-            one_run_store(&scene.run, 1, 3, EVENT_DONE, 10);
+            one_run_store(&scene.run, 1, 3, elsewhere ? EVENT_TEXT : EVENT_DONE, 10);
         }
-        read_from(&scene, 0, CLOSE_DONE);
+        read_from(&scene, elsewhere ? 3 : 0, CLOSE_DONE);
         settle(&scene);
         assert_int_equal(scene.ended, 1);
         assert_int_equal(scene.events, 0);
         assert_int_equal(scene.cause, CAUSE_STOPPING);
         scene_done(&scene);
     }
+}
+
+static void tell_changed(struct scene *scene) {
+    changes_tell(store_changes(scene->run.store), CHANGE_WRITTEN);
+    settle(scene);
+}
+
+/* Each change would begin the reading again, and with it the time that the peer has. */
+static void a_run_that_came_from_another_replica_is_then_read_here_alone(void **state) {
+    struct scene *scene = *state;
+    fake_store_share(scene->run.store);
+    one_run_store(&scene->run, 1, 3, EVENT_TEXT, 10);
+    scene->bytes_each = STREAM_HIGH_BYTES;
+    read_from(scene, 3, CLOSE_DONE);
+    settle(scene);
+    assert_int_equal(scene->begun, 1);
+    one_run_enter(&scene->run, 3, MIB);
+    tell_changed(scene);
+    one_run_say(&scene->run, 2, 10);
+    settle(scene);
+    assert_int_equal(scene->last_seq, 4);
+    loop_advance(scene->run.loop, STREAM_STALL_MS - 1);
+    tell_changed(scene);
+    assert_int_equal(scene->ended, 0);
+    loop_advance(scene->run.loop, 1);
+    settle(scene);
+    assert_int_equal(scene->ended, 1);
+    assert_int_equal(scene->cause, CAUSE_STALLED);
 }
 
 /* The run may end and leave the directory while a reader is behind: its journal is held. */
@@ -480,6 +512,7 @@ int main(void) {
         cmocka_unit_test(a_reader_that_is_ended_is_ended_once_wherever_it_stands),
         cmocka_unit_test(a_live_stream_is_ended_by_its_cause_and_may_free_itself),
         cmocka_unit_test(it_may_be_ended_and_freed_from_inside_its_first_call),
+        TEST(a_run_that_came_from_another_replica_is_then_read_here_alone),
         TEST(a_run_that_ends_is_still_read_to_its_end),
     };
     int failed = cmocka_run_group_tests_name("event by event", tests, NULL, NULL);
