@@ -70,14 +70,18 @@ static void ask_store(struct recovery *recovery, struct store_load *load) {
     store_load(recovery->store, load);
 }
 
-void recover_stop(struct recovery *recovery) {
-    if (!recovery) return;
-    recovery->stopped = true;
+static void drop_candidates(struct recovery *recovery) {
     LIST_EACH(&recovery->candidates, link) {
         struct candidate *candidate = CONTAINER_OF(link, struct candidate, link);
         if (candidate->ask) recovery->helpers.agents.leave(candidate->ask);
         candidate_free(candidate);
     }
+}
+
+void recover_stop(struct recovery *recovery) {
+    if (!recovery) return;
+    recovery->stopped = true;
+    drop_candidates(recovery);
     if (!recovery->store_busy) recovery_free(recovery);
 }
 
@@ -227,6 +231,8 @@ static void consider(struct recovery *recovery, const struct store_section *left
 
 static void look_at_next(struct recovery *recovery);
 
+/* A store that is away has the run as it was, for the next process. One whose events are damaged
+ * ends, and what it did is not known. */
 static void on_run(struct store_load *load, const struct err *failed, void *ctx) {
     struct recovery *recovery = ctx;
     struct arena *arena = load->arena;
@@ -234,8 +240,15 @@ static void on_run(struct store_load *load, const struct err *failed, void *ctx)
         arena_free(arena);
         return;
     }
+    if (failed && failed->code != ERR_DATA_LOSS) {
+        arena_free(arena);
+        drop_candidates(recovery);
+        recover_finish(recovery, failed);
+        return;
+    }
+    if (failed) load->more = true;
     const struct store_section *left = &recovery->unfinished.sections[recovery->next++];
-    bool whole = !failed && !load->more;
+    bool whole = !load->more;
     bool is_job = !failed && run_job_is(load->sections, load->section_count);
     if (is_job && take_job(recovery, left->run, load)) {
         /* it goes on */

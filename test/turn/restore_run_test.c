@@ -505,6 +505,71 @@ static void it_waits_again_before_its_session_is_read(void **state) {
     restart(f);
 }
 
+/* Begin to recover, up to the question for the events of the only run that is not over. */
+static void recover_to_the_run(struct fixture *f, struct recovery_seen *seen) {
+    recover_start(f->store, &f->host, NULL, on_recovered, seen);
+    fake_store_answer(f->store, 0);
+    loop_turn(f->loop);
+    assert_int_equal(fake_store_loads(f->store), 1);
+}
+
+/* It did not end, and waits in the next process. */
+static void a_store_that_is_away_ends_no_run(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    struct recovery_seen seen = {0};
+    say(&turn, f, "x");
+    ask_human(f, "a1", "");
+    end(&turn);
+    restart(f);
+    size_t sent = fake_store_sent(f->store);
+    recover_to_the_run(f, &seen);
+    fake_store_refuse(f->store, 0, ERR_UNAVAILABLE);
+    turns(f);
+    assert_int_equal(seen.times, 1);
+    assert_true(seen.failed);
+    assert_int_equal(seen.found.interrupted, 0);
+    assert_int_equal(fake_store_sent(f->store), sent);
+    restart_and_recover(f);
+    restart(f);
+}
+
+static struct event last_event_of(const struct store_write *write) {
+    struct str rest = buf_str(&write->rows[0].bytes);
+    struct store_section section;
+    struct event event = {0};
+    struct err e;
+    bool bad = false;
+    assert_true(store_section_next(&rest, &section, &bad));
+    while (section.events.len) assert_true(event_decode(&section.events, &event, &e));
+    return event;
+}
+
+/* What it did is not known, so its key must not begin it again. */
+static void one_whose_events_are_damaged_may_have_acted(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    struct recovery_seen seen = {0};
+    say(&turn, f, "x");
+    ask_human(f, "a1", "");
+    end(&turn);
+    restart(f);
+    fake_store_ask_me(f->store);
+    recover_to_the_run(f, &seen);
+    fake_store_refuse(f->store, 0, ERR_DATA_LOSS);
+    turns(f);
+    assert_int_equal(fake_store_writes(f->store), 1);
+    struct event event = last_event_of(fake_store_write(f->store, 0));
+    assert_int_equal(event.kind, EVENT_FAILED);
+    assert_true(event.failed.acted);
+    fake_store_commit(f->store, 0);
+    turns(f);
+    assert_int_equal(seen.times, 1);
+    assert_false(seen.failed);
+    assert_int_equal(seen.found.interrupted, 1);
+    fake_store_always_commit(f->store);
+}
+
 static void without_its_agent_it_was_interrupted(void **state) {
     struct fixture *f = *state;
     struct turn turn;
@@ -1007,6 +1072,8 @@ int main(void) {
         STORED_TURN_TEST(it_waits_through_any_number_of_restarts),
         STORED_TURN_TEST(words_that_come_again_after_a_restart_are_kept_once),
         STORED_TURN_TEST(it_waits_again_before_its_session_is_read),
+        STORED_TURN_TEST(a_store_that_is_away_ends_no_run),
+        STORED_TURN_TEST(one_whose_events_are_damaged_may_have_acted),
         STORED_TURN_TEST(without_its_agent_it_was_interrupted),
         STORED_TURN_TEST(one_that_does_not_fit_in_its_memory_was_interrupted),
         cmocka_unit_test(an_agent_from_elsewhere_is_asked_for_and_waits_on),
