@@ -237,17 +237,32 @@ static void on_thinking(const struct reply_event *event, void *ctx) {
 
 /* --- calls, questions, usage -------------------------------------------------------------- */
 
-/* A call without an id gets one from us, unique in its session. */
-static struct str name_call(struct run *run, struct str call_id, char room[48]) {
-    if (call_id.len) return call_id;
-    int len = snprintf(room, 48, "call-%llu-%u", (unsigned long long)record_id(&run->record),
-                       run->calls.total);
+#define CALL_NAME_BYTES 48
+
+/* A name of ours, unique in its session: the `number`th of its kind in this run. */
+static struct str make_name(const struct run *run, const char *kind, unsigned number,
+                            char room[CALL_NAME_BYTES]) {
+    int len = snprintf(room, CALL_NAME_BYTES, "%s-%llu-%u", kind,
+                       (unsigned long long)record_id(&run->record), number);
     return str_of(room, (size_t)len);
 }
 
+/* Keep a call's id, or a name for it: the call is the one counted last. */
+static bool name_call(struct run *run, struct str call_id, struct str *ret) {
+    char room[CALL_NAME_BYTES];
+    return run_keep(run, call_id.len ? call_id : make_name(run, "call", run->calls.total, room),
+                    ret);
+}
+
+/* The same for a question, which is not counted: a reply has one at most. */
+static bool name_question(struct run *run, struct str call_id, struct str *ret) {
+    char room[CALL_NAME_BYTES];
+    unsigned reply = run->model_round.model_calls;
+    return run_keep(run, call_id.len ? call_id : make_name(run, "question", reply, room), ret);
+}
+
 bool run_name_call(struct run *run, struct str *ret) {
-    char room[48];
-    return run_keep(run, name_call(run, STR_EMPTY, room), ret);
+    return name_call(run, STR_EMPTY, ret);
 }
 
 unsigned run_tool_calls_max(const struct run *run) {
@@ -275,10 +290,9 @@ static void on_tool_call(const struct reply_event *event, void *ctx) {
     bool too_many;
     if (!run_count_call(run, &too_many)) return;
     if (!run_use(run, tool.len + args.len)) return;
-    char room[48];
     struct turn_call *call = calls_add(run);
     call->too_many = too_many;
-    if (!run_keep(run, name_call(run, event->call_id, room), &call->call_id)) return;
+    if (!name_call(run, event->call_id, &call->call_id)) return;
     if (!run_keep(run, tool.len ? tool : STR(NAMELESS_TOOL), &call->tool)) return;
     if (!call_args_keep(call, args)) return;
 }
@@ -286,13 +300,12 @@ static void on_tool_call(const struct reply_event *event, void *ctx) {
 static void on_approval(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     if (run->approval.by_model) return; /* only the first question of a reply counts */
-    char room[48];
     struct turn_call *call = calls_add(run);
     run->approval.by_model = true;
     run->approval.index = run->calls.count - 1;
     if (!run_guard_whole(run, event->text, &run->approval.question)) return;
     if (!run_keep(run, run->approval.question, &run->approval.question)) return;
-    if (!run_keep(run, name_call(run, event->call_id, room), &call->call_id)) return;
+    if (!name_question(run, event->call_id, &call->call_id)) return;
     if (!run_keep(run, event->tool, &call->tool)) return;
     if (!run_keep(run, event->args, &call->args)) return;
 }

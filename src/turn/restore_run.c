@@ -137,7 +137,6 @@ static bool restore_run_take_approval(struct restoring *restoring, const struct 
     if (tool.at) call->tool = tool;
     restoring->calling = false;
     run->approval.by_model = true;
-    run->calls.total++;
     return true;
 }
 

@@ -5,11 +5,11 @@
 #include "fixture.h"
 #include "tool/read_result.h"
 
-/* Our names of the calls of the only run: "call-7-1". */
+/* Our names of the calls of the only run: $1 is "7-1". */
 static const char *with_ids(const struct turn *turn, const char *form) {
     static char text[2048];
     char id[32];
-    size_t len = 0, at = (size_t)snprintf(id, sizeof(id), "call-%llu-",
+    size_t len = 0, at = (size_t)snprintf(id, sizeof(id), "%llu-",
                                           (unsigned long long)run_id(turn->run));
     for (; *form; form++) {
         assert_true(len + at + 2 < sizeof(text));
@@ -43,11 +43,12 @@ static void calls_of_its_own_are_recorded_and_not_made(void **state) {
         reply(&f, "found it");
         assert_int_equal(run_state(turn.run), RUN_DONE);
         assert_int_equal(fake_calls_ever(f.model), 1);
-        assert_seen(&turn, with_ids(&turn, "started(find it) text(looking. ) "
-                                           "call($1 search {\"q\":1}) call($2 search {}) "
-                                           "result($2 {\"result\":[1,2]}) "
-                                           "result($1 {\"hits\":3}) text(found it) "
-                                           "usage(0 -1) done(m-1 manager=found it)"));
+        assert_seen(&turn,
+                    with_ids(&turn, "started(find it) text(looking. ) "
+                                    "call(call-$1 search {\"q\":1}) call(call-$2 search {}) "
+                                    "result(call-$2 {\"result\":[1,2]}) "
+                                    "result(call-$1 {\"hits\":3}) text(found it) "
+                                    "usage(0 -1) done(m-1 manager=found it)"));
         end(&turn);
         buf_init(&history, MIB);
         write_history(&f, &history);
@@ -66,8 +67,8 @@ static void a_call_without_a_result_gets_an_empty_one(void **state) {
     fake_text(asked(f), STR("all is said"));
     fake_own_call(asked(f), "", "note", "{}");
     fake_done(asked(f), "m-1");
-    assert_seen(&turn, with_ids(&turn, "started(x) text(all is said) call($1 note {}) "
-                                       "result($1 {}) usage(0 -1) "
+    assert_seen(&turn, with_ids(&turn, "started(x) text(all is said) call(call-$1 note {}) "
+                                       "result(call-$1 {}) usage(0 -1) "
                                        "done(m-1 manager=all is said)"));
     end(&turn);
 }
@@ -80,8 +81,8 @@ static void a_call_that_failed_says_why(void **state) {
     fake_own_result(asked(f), "", "no such thing", "NOT_FOUND: no such thing");
     reply(f, "sorry");
     assert_seen(&turn,
-                with_ids(&turn, "started(x) call($1 unnamed {}) "
-                                "result($1 {\"result\":\"no such thing\"} !) text(sorry) "
+                with_ids(&turn, "started(x) call(call-$1 unnamed {}) "
+                                "result(call-$1 {\"result\":\"no such thing\"} !) text(sorry) "
                                 "usage(0 -1) done(m-1 manager=sorry)"));
     end(&turn);
 }
@@ -163,6 +164,29 @@ static void a_question_may_follow(void **state) {
     end(&turn);
 }
 
+/* The agent names neither: one of its own calls has the number of the reply, too. */
+static void a_question_has_a_name_of_its_own(void **state) {
+    struct fixture *f = *state;
+    struct turn turn, answered;
+    say(&turn, f, "x");
+    fake_own_call(asked(f), "", "search", "{}");
+    fake_approval(asked(f), "", "May I?");
+    fake_done(asked(f), "m-1");
+    turns(f);
+    assert_seen(&turn, with_ids(&turn, "started(x) call(call-$1 search {}) result(call-$1 {}) "
+                                       "usage(0 -1) approval(question-$1 May I?)"));
+    answer_as_human(&answered, f, "yes");
+    fake_own_call(asked(f), "", "search", "{}");
+    reply(f, "done");
+    assert_seen(&answered,
+                with_ids(&turn, "result(question-$1 {\"answer\":\"yes\"}) "
+                                "call(call-$2 search {}) text(done) result(call-$2 {}) "
+                                "usage(1 -1) done(m-1 manager=done)"));
+    cursor_close(answered.cursor);
+    buf_done(&answered.seen);
+    end(&turn);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_of_its_own_are_recorded_and_not_made),
@@ -172,6 +196,7 @@ int main(void) {
         TURN_TEST(calls_without_end_end_the_turn),
         TURN_TEST(a_long_result_is_cut),
         STORED_TURN_TEST(a_question_may_follow),
+        STORED_TURN_TEST(a_question_has_a_name_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
