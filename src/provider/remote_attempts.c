@@ -22,6 +22,12 @@ bool attempts_expired(const struct attempts *attempts) {
     return total_ms && elapsed_ms(attempts) >= total_ms;
 }
 
+/* At least 1: to a request, 0 is no limit. */
+static uint64_t left_ms(const struct attempts *attempts) {
+    uint64_t total_ms = attempts->options->total_ms;
+    return attempts_expired(attempts) ? 1 : total_ms - elapsed_ms(attempts);
+}
+
 struct http_request attempts_next(struct attempts *attempts) {
     const struct remote_options *options = attempts->options;
     attempts->status = 0;
@@ -32,7 +38,7 @@ struct http_request attempts_next(struct attempts *attempts) {
         .first_byte_ms = options->first_byte_ms,
         .stall_ms = options->stall_ms,
         .reach = options->reach,
-        .total_ms = options->total_ms ? options->total_ms - elapsed_ms(attempts) : 0,
+        .total_ms = options->total_ms ? left_ms(attempts) : 0,
     };
 }
 

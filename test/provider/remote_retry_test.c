@@ -7,6 +7,8 @@
 
 /* checks.md U1: refused, busy, unauthorized. */
 
+#define NO_STREAM "{\"error\":{\"message\":\"x\",\"param\":\"stream\"}}"
+
 static void a_passing_failure_is_asked_again_twice_and_then_fails(void **state) {
     (void)state;
     static const struct {
@@ -154,6 +156,27 @@ static void the_limit_of_the_whole_call_holds_over_all_attempts(void **state) {
     heard(f, "failed(PROVIDER_RATE_LIMITED) ");
 }
 
+/* The refusal came, the limit passed, and only then was it read. Without streaming is no retry: it
+ * does not wait, and looks at no limit. */
+static void an_attempt_after_the_limit_of_the_whole_call_has_almost_no_time(void **state) {
+    (void)state;
+    static const uint64_t passed_ms[] = {9999, 10000, 12000};
+    for (size_t i = 0; i < ARRAY_LEN(passed_ms); i++) {
+        struct fixture f;
+        fixture_init(&f);
+        f.options.total_ms = 10000;
+        begin(&f);
+        loop_advance(f.loop, passed_ms[i]);
+        answer(&f, 400, "application/json", NO_STREAM, -1);
+        assert_int_equal(fake_http_request(asked(&f))->total_ms, 1);
+        loop_advance(f.loop, 1);
+        fake_http_fail(asked(&f), ERR_DEADLINE_EXCEEDED, HTTP_CONNECTING);
+        heard(&f, "failed(PROVIDER_TIMEOUT) ");
+        assert_why(&f, "not complete after 10s");
+        fixture_done(&f);
+    }
+}
+
 static void each_limit_of_time_has_its_own_message(void **state) {
     (void)state;
     static const struct {
@@ -195,6 +218,7 @@ int main(void) {
         TEST(it_waits_before_it_asks_again),
         TEST(retry_after_is_kept_and_a_long_one_is_a_failure_at_once),
         TEST(the_limit_of_the_whole_call_holds_over_all_attempts),
+        cmocka_unit_test(an_attempt_after_the_limit_of_the_whole_call_has_almost_no_time),
         cmocka_unit_test(each_limit_of_time_has_its_own_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
