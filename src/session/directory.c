@@ -127,9 +127,12 @@ void directory_each(struct directory *directory,
     }
 }
 
-/* Insert in order; ids rise with time. */
+/* Insert in order; ids rise with time. The oldest falls out of a full list. */
 static void directory_insert(struct session_runs *runs, uint64_t run) {
-    if (runs->count == SESSION_RUNS_MAX) return;
+    if (runs->count == SESSION_RUNS_MAX) {
+        if (run < runs->runs[0]) return;
+        memmove(runs->runs, runs->runs + 1, --runs->count * sizeof(*runs->runs));
+    }
     size_t at = runs->count++;
     for (; at > 0 && runs->runs[at - 1] > run; at--) runs->runs[at] = runs->runs[at - 1];
     runs->runs[at] = run;

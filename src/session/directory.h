@@ -57,8 +57,8 @@ MUST_CHECK bool directory_find(struct directory *directory, uint64_t run,
                                struct live_view *ret);
 void live_view_done(struct live_view *view);
 
-/* The live runs of one session, oldest first, SESSION_RUNS_MAX at most. If user.at is NULL,
- * those of every user's session of that name. */
+/* The newest live runs of one session, SESSION_RUNS_MAX at most, oldest first. If user.at is
+ * NULL, those of every user's session of that name. */
 #define SESSION_RUNS_MAX 64
 struct session_runs {
     size_t count;

@@ -165,6 +165,33 @@ static void a_thread_may_be_several_users(void **state) {
     loop_free(loop);
 }
 
+static void of_a_session_with_many_runs_the_newest_are_found(void **state) {
+    (void)state;
+    static struct live lives[RUNS];
+    struct session_runs runs;
+    loop = loop_new_fake();
+    struct directory *directory = directory_new();
+    struct journal *journal = new_journal();
+    for (uint64_t i = 0; i < RUNS; i++) {
+        lives[i] = (struct live){.run = 1 + i * 7 % RUNS,
+                                 .journal = journal,
+                                 .loop = loop,
+                                 .workspace = STR("w"),
+                                 .user = STR("u"),
+                                 .session = STR("s")};
+        list_init(&lives[i].link);
+        directory_add(directory, &lives[i]);
+    }
+    directory_of_session(directory, STR("w"), STR("u"), STR("s"), &runs);
+    assert_int_equal(runs.count, SESSION_RUNS_MAX);
+    for (uint64_t i = 0; i < SESSION_RUNS_MAX; i++)
+        assert_int_equal(runs.runs[i], RUNS - SESSION_RUNS_MAX + 1 + i);
+    for (uint64_t i = 0; i < RUNS; i++) directory_remove(directory, &lives[i]);
+    journal_unref(journal);
+    directory_free(directory);
+    loop_free(loop);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_newest_runs_are_listed_first),
@@ -172,6 +199,7 @@ int main(void) {
         cmocka_unit_test(a_cancel_reaches_the_run_on_its_own_loop_if_it_is_still_there),
         cmocka_unit_test(an_answer_reaches_a_run_that_can_wait_for_it),
         cmocka_unit_test(a_thread_may_be_several_users),
+        cmocka_unit_test(of_a_session_with_many_runs_the_newest_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
