@@ -33,7 +33,7 @@ static void feed_drop(struct feed *feed) {
     feed->fed_bytes = 0;
 }
 
-static void journal_feed_append(struct feed *feed, const struct event *event) {
+static void append_timed(struct feed *feed, const struct event *event) {
     struct event timed = *event;
     timed.at_ms = (int64_t)(loop_now_ms(feed->options.loop) - feed->begun_ms);
     journal_append(feed->journal, &timed);
@@ -46,8 +46,8 @@ static void feed_go_on(void *ctx) {
     if (feed->held || !waits(feed)) return;
     struct str piece =
         str_head(str_skip(buf_str(&feed->bytes), feed->fed_bytes), FEED_PIECE_BYTES);
-    journal_feed_append(
-        feed, &(struct event){.kind = EVENT_AUDIO, .audio = {buf_str(&feed->type), piece}});
+    append_timed(feed,
+                 &(struct event){.kind = EVENT_AUDIO, .audio = {buf_str(&feed->type), piece}});
     feed->fed_bytes += piece.len;
     if (waits(feed)) {
         loop_defer(feed->options.loop, &feed->go_on);
@@ -109,5 +109,5 @@ bool feed_put(struct feed *feed, struct str type, struct str bytes, struct err *
 
 void feed_append(struct feed *feed, const struct event *event) {
     if (event_is_terminal(event->kind)) feed_drop(feed);
-    journal_feed_append(feed, event);
+    append_timed(feed, event);
 }
