@@ -101,8 +101,8 @@ struct session_table;
 struct store;
 
 struct engine {
-    const struct agent
-        *agents; /* the first is the Manager: it takes turns that name no agent */
+    /* The first is the Manager: it takes turns that name no agent. */
+    const struct agent *agents;
     size_t agent_count;
     struct tool *const *tools;
     size_t tool_count;
@@ -112,8 +112,8 @@ struct engine {
     size_t timeout_count;
     struct store *store; /* keeps long results; NULL: they are cut */
     struct tool *reader; /* reads on in them; every agent with tools has it; may be NULL */
-    const struct offers
-        *offers; /* the agents' prompts and tools; NULL: their instructions alone */
+    /* The agents' prompts and tools; NULL: their instructions alone. */
+    const struct offers *offers;
     struct session_table *sessions;
     struct ledger *ledger; /* lives as long as the sessions; NULL: nothing is counted */
     const struct price_book *prices; /* NULL: no price is known */

@@ -111,8 +111,8 @@ struct run_job {
     struct str contract;
     const struct trace_context *submitter; /* NULL: it has no trace */
     struct job_span span;                  /* of the attempt that runs */
-    uint64_t submitted_seq,
-        running_seq; /* 0, or awaited: the owner is called when it is on disk */
+    /* 0, or awaited: the owner is called when it is on disk. */
+    uint64_t submitted_seq, running_seq;
 };
 
 uint64_t run_job_id(const struct run_job *job) {

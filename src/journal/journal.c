@@ -294,7 +294,7 @@ static void journal_publish(void *ctx) {
 
 /* --- the disk ----------------------------------------------------------------------------- */
 
-/* Move `place` past the event `seq`, which is in the journal. */
+/* Move `position` past the event `seq`, which is in the journal. */
 static void walk_to(struct journal_position *position, uint64_t seq) {
     while (position->seq < seq) {
         struct chunk *next = atomic_load_explicit(&position->chunk->next, memory_order_relaxed);

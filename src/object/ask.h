@@ -18,7 +18,7 @@
 #include "object/bucket.h"
 
 #define OBJECT_ATTEMPTS_MAX 5
-#define OBJECT_PAUSE_MAX_MS 20000 /* also where the server asks for more */
+#define OBJECT_PAUSE_MAX_MS 20000 /* a server that asks for more is not asked again */
 #define OBJECT_STALL_MS 30000
 #define OBJECT_KEY_MAX_BYTES 1024
 #define OBJECT_HEADERS_MAX 8 /* of one request, beside host, date and sum */

@@ -30,8 +30,7 @@ struct gather {
     struct buf model;
     struct buf refusal; /* the model's refusal, sent instead of an answer */
     struct buf opaque;
-    struct buf
-        text; /* the piece that is lent to the listener, if something in it was escaped */
+    struct buf text; /* the piece that is lent to the listener, if part of it was escaped */
     bool calls_full; /* there were more than GATHER_CALLS_MAX calls */
     struct event_usage usage;
     bool usage_seen;

@@ -34,8 +34,8 @@ struct model_options {
     int64_t seed;
     const struct str *stops; /* the reply ends before the first of these; none is empty */
     size_t stop_count;       /* at most MODEL_STOPS_MAX */
-    bool
-        bends; /* a caller's: what the model does not take is left out or moved to its bounds */
+    /* A caller's: what the model does not take is left out or moved to its bounds. */
+    bool bends;
 };
 
 #define MODEL_OPTIONS_NONE ((struct model_options){.temperature = -1, .top_p = -1})

@@ -67,17 +67,16 @@ struct provider_request {
     size_t turn_start; /* index in messages of the user message that this turn answers */
     const struct tool_offer *tools;
     size_t tool_count;
-    struct str
-        tool_choice; /* empty: the model decides; TOOL_CHOICE_REQUIRED: it must call one of
-                               them; else the name of the one that it must call */
+    /* Empty: the model decides; TOOL_CHOICE_REQUIRED: it must call one of them; else the name of
+     * the one that it must call. */
+    struct str tool_choice;
     const struct model_options *options; /* NULL: nothing is set */
     struct str schema; /* JSON Schema that the reply's text must match, or empty */
     bool schema_loose; /* the caller does not want the vendor to enforce it */
-    struct str
-        extras;   /* for agents that are no models: a JSON object that the caller sent along,
-                          with the members input (unless it was a text), config and
-                          metadata where it has them; or empty */
-    uint64_t run; /* the calling run, for the log; 0: unknown */
+    /* For agents that are no models: a JSON object that the caller sent along, with the members
+     * input (unless it was a text), config and metadata where it has them; or empty. */
+    struct str extras;
+    uint64_t run;                        /* the calling run, for the log; 0: unknown */
     struct str workspace, user, session; /* of that run, or empty */
     const struct trace_context *trace;   /* to pass on; NULL: there is none */
     bool takes_pieces; /* texts that came in several pieces may be reported at once */

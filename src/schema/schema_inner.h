@@ -37,8 +37,8 @@ struct schema_clause {
     schema_check_fn *check;
     unsigned kinds;  /* one bit per json_kind; other values are accepted */
     bool same_place; /* its nodes check the value itself, not a part of it */
-    struct schema_node *
-        *nodes; /* one for each alternative, member, item ...; some may be NULL */
+    /* One for each alternative, member, item ...; some may be NULL. */
+    struct schema_node **nodes;
     size_t node_count;
     union {
         struct { /* type */

@@ -47,9 +47,8 @@ struct elsewhere_options {
     /* The text must decide the question, also one that any words would answer; these decide,
      * besides the built-in ones. NULL: it need not. */
     const struct yes_no_words *decides;
-    bool
-        asks_again; /* words that decide nothing are kept for the model, as struct pending_answer
-                      * has it */
+    /* Words that decide nothing are kept for the model, as struct pending_answer has it. */
+    bool asks_again;
     elsewhere_fn *on_end; /* once, later */
     void *ctx;
 };

@@ -10,9 +10,9 @@
 #include "session/history.h"
 #include "store/store.h"
 
-/* `sections` are the answer to STORE_SESSION, each run's together and in order. The result is the history of
- * the process that wrote them: every finished run in the order in which they ended, each
- * followed by the runs that ran inside it.
+/* `sections` are the answer to STORE_SESSION, each run's together and in order. The result is the
+ * history of the process that wrote them: every finished run in the order in which they ended,
+ * each followed by the runs that ran inside it.
  * errors  ERR_DATA_LOSS a section does not decode; ERR_RESOURCE_EXHAUSTED they hold too much */
 MUST_CHECK bool history_read(const struct store_section *sections, size_t count,
                              struct history **ret, struct err *e);

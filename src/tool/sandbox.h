@@ -42,7 +42,7 @@ MUST_CHECK bool sandbox_new(const struct sandbox_limits *limits, struct sandbox 
                             struct err *e);
 void sandbox_free(struct sandbox *sandbox); /* NULL is fine */
 
-/* Start the folder's user, so that a command may write there.
+/* Make the commands' user the owner of `folder`, so that a command may write there.
  * errors  ERR_PERMISSION_DENIED */
 MUST_CHECK bool sandbox_own(const char *folder, struct err *e);
 

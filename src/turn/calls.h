@@ -38,8 +38,8 @@ struct turn_call {
     struct run *run;
     struct str call_id, tool;
     struct str args; /* a JSON object */
-    struct str
-        unread_args; /* as the model wrote them, if that is no object: call_args.h; or empty */
+    /* As the model wrote them, if that is no object: call_args.h; or empty. */
+    struct str unread_args;
     enum turn_call_state state;
     bool asks;             /* a human must approve it first */
     bool recorded;         /* its event is in the journal */

@@ -10,9 +10,8 @@
 #define BYTES_A_TOKEN 4
 #define WINDOW_SHARE 4 / 5 /* of the window; the rest is for the answer */
 #define TRANSCRIPT_LINE_BYTES (8 * KIB)
-#define TRANSCRIPT_MIN_BYTES                                                                   \
-    (4 * KIB)              /* a model that refuses less than this is not asked again */
-#define LINE_REST_BYTES 32 /* of a line, besides names and text */
+#define TRANSCRIPT_MIN_BYTES (4 * KIB) /* a model that refuses less is not asked again */
+#define LINE_REST_BYTES 32             /* of a line, besides names and text */
 #define SUMMARY_HEAD "What was said before, in short:\n"
 
 /* A session that is as full as this drops turns soon. More than what a drop leaves of it, or a session
@@ -25,11 +24,9 @@ static_assert(FULL_TURNS > HISTORY_TURNS_LEFT && FULL_BYTES > HISTORY_BYTES_LEFT
 static const char instructions[] =
     "You condense a conversation so that it can go on without its beginning. Keep what was "
     "asked for and decided, names, numbers, dates, places of files and other exact values, "
-    "open "
-    "tasks and promises, and what the user wants and does not want. Tell the newest part in "
-    "more "
-    "detail than the oldest. Write plain prose, without a preface, in the language of the "
-    "conversation, a tenth of its length at most.";
+    "open tasks and promises, and what the user wants and does not want. Tell the newest part "
+    "in more detail than the oldest. Write plain prose, without a preface, in the language of "
+    "the conversation, a tenth of its length at most.";
 
 void compaction_init(struct compaction *compaction) {
     buf_init(&compaction->summary, SUMMARY_MAX_BYTES);

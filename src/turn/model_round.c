@@ -183,8 +183,8 @@ static void take_until_stop(struct run *run, struct str text) {
 
 struct taking {
     struct run *run;
-    unsigned
-        model_calls; /* of the turn: the reply ends when there is another one, or none is out */
+    /* Of the turn: the reply ends when there is another one, or none is out. */
+    unsigned model_calls;
 };
 
 static void on_piece(const struct reply_event *event, void *ctx) {

@@ -1,10 +1,9 @@
 /* model_round: one round of a turn: ask a model, and turn its reply into events.
  *
  *     run_ask() ─▶ reserved (spending.h) ─▶ out ─▶ the reply is over
- *        ▲                                            │
- *        └─ its calls are answered (tool_round.h) ◀──────┼──▶ it asks for nothing: the turn
- *        ends
- *                                                     └──▶ it failed: so does the turn
+ *        ▲                                               │
+ *        └─ its calls are answered (tool_round.h) ◀──────┼──▶ it asks for nothing: the turn ends
+ *                                                        └──▶ it failed: so does the turn
  *
  * If the model finds the conversation too long, the history is condensed (compaction.h) and the
  * model is asked once more. The call that writes the summary is made here too, with a listener

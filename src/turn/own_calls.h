@@ -9,8 +9,8 @@
  *
  * The agent chooses the names of its calls; in the journal each has a name that we chose.
  *
- * Memory   a plain value inside its run; own_calls_done() ends it. Names are in the run's
- * arena. Threads  the loop of its run.
+ * Memory   a plain value inside its run; own_calls_done() ends it. Names are in the run's arena.
+ * Threads  the loop of its run.
  * Source   docs/internals/turn.md. */
 #ifndef WEIR_TURN_OWN_CALLS_H
 #define WEIR_TURN_OWN_CALLS_H

@@ -52,13 +52,13 @@ struct run_request {
      * the result with its next one. */
     const struct tool_offer *tools;
     size_t tool_count;
-    bool
-        args_as_text; /* the contract carries arguments as text, also such as are no JSON object */
-    struct str
-        tool_choice; /* as struct provider_request has it: empty, TOOL_CHOICE_REQUIRED, or
-                               the name of one of them */
-    const struct model_options *options; /* of the caller's: they narrow the agent's own in each
-                                            reply of the turn; NULL: none */
+    /* The contract carries arguments as text, also such as are no JSON object. */
+    bool args_as_text;
+    /* As struct provider_request has it: empty, TOOL_CHOICE_REQUIRED, or the name of one of
+     * them. */
+    struct str tool_choice;
+    /* Of the caller's: they narrow the agent's own in each reply of the turn; NULL: none. */
+    const struct model_options *options;
     struct str system;   /* overrides the agent's instructions for this turn, not stored */
     struct str extras;   /* a JSON object for agents that are programs or servers, with the
                             members input (unless it was a text), config and metadata as the

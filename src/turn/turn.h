@@ -5,7 +5,7 @@
  *
  * Memory   the run owns its parts; texts that are kept live in its arena.
  * Threads  the loop of its host.
- * Source   run.h; docs/internals/turn.md. Private to run/. */
+ * Source   run.h; docs/internals/turn.md. Private to turn/. */
 #ifndef WEIR_TURN_TURN_H
 #define WEIR_TURN_TURN_H
 
