@@ -96,7 +96,7 @@ struct contract_process {
     const struct config *config; /* read at the start */
     struct loop *loop;           /* the daemon's own */
     struct http_pool *pool;
-    const struct server *server;       /* already listening */
+    struct server *server;             /* already listening */
     struct audit_writer *audit;        /* of the daemon's own loop */
     void (*health_changed)(void *ctx); /* call it when the result of healthy() changes */
     void *ctx;

@@ -73,17 +73,39 @@ struct workspace_question orchestrator_question(const struct orchestrator_caller
 /* --- stopping ------------------------------------------------------------------------------------ */
 
 #define LOOK_MS 50
+#define COME_MS 5000 /* a poller that has not come by then is gone */
+
+void orchestrator_let_go(struct orchestrator *orchestrator) {
+    if (orchestrator->holds) server_let_go(orchestrator->server);
+    orchestrator->holds = false;
+}
+
+static bool is_busy(const struct orchestrator *orchestrator) {
+    return orchestrator->talks &&
+           (!talks_idle(orchestrator->talks) || !agent_asks_idle(orchestrator->asks) ||
+            orchestrator->auditing);
+}
+
+/* Whether somebody may still come for the end of a turn. */
+static bool is_awaited(struct orchestrator *orchestrator) {
+    uint64_t now_ms = loop_now_ms(orchestrator->loop);
+    if (!orchestrator->idle_since_ms) orchestrator->idle_since_ms = now_ms;
+    return sockets_owe(orchestrator->sockets) && now_ms - orchestrator->idle_since_ms < COME_MS;
+}
 
 /* Clients stay until their turns have ended. */
 static void contract_on_idle(void *ctx) {
     struct orchestrator *orchestrator = ctx;
-    bool busy =
-        orchestrator->talks && (!talks_idle(orchestrator->talks) ||
-                                !agent_asks_idle(orchestrator->asks) || orchestrator->auditing);
-    if (busy)
+    if (is_busy(orchestrator)) {
+        orchestrator->idle_since_ms = 0;
         timer_start(&orchestrator->idle, LOOK_MS);
-    else if (orchestrator->sockets)
+    } else if (!orchestrator->sockets) {
+        orchestrator_let_go(orchestrator);
+    } else if (is_awaited(orchestrator)) {
+        timer_start(&orchestrator->idle, LOOK_MS);
+    } else {
         sockets_stop(orchestrator->sockets);
+    }
 }
 
 /* --- the process -------------------------------------------------------------------------- */
@@ -147,6 +169,7 @@ static void *orchestrator_init(const struct contract_loop *loop, const void *set
                                void *state) {
     struct orchestrator *orchestrator = MEM_NEW(struct orchestrator);
     orchestrator->mcp = mcp_url(state);
+    orchestrator->server = ((const struct contract_process *)state)->server;
     orchestrator->config = *(const struct config *const *)settings;
     orchestrator->options = orchestrator_options(orchestrator->config);
     orchestrator->loop = loop->loop;
@@ -242,6 +265,8 @@ static void orchestrator_serving(void *ctx) {
                                               .connections = options->connections,
                                               .most = options->reads});
     orchestrator->open = true;
+    server_hold(orchestrator->server);
+    orchestrator->holds = true;
     check_tables(orchestrator);
 }
 
@@ -250,6 +275,7 @@ static void orchestrator_serving(void *ctx) {
 static void orchestrator_stopping(void *ctx) {
     struct orchestrator *orchestrator = ctx;
     orchestrator->stopping = true;
+    if (orchestrator->sockets) sockets_drain(orchestrator->sockets);
     contract_on_idle(orchestrator);
 }
 
@@ -274,6 +300,8 @@ static void orchestrator_cut(void *ctx) {
 static void orchestrator_finish(void *ctx) {
     struct orchestrator *orchestrator = ctx;
     timer_stop(&orchestrator->idle);
+    orchestrator_let_go(orchestrator);
+    if (orchestrator->sockets) sockets_stop(orchestrator->sockets);
     if (orchestrator->outbox) outbox_stop(orchestrator->outbox);
     stop_talks(orchestrator);
     if (orchestrator->runtimes) runtimes_stop(orchestrator->runtimes);

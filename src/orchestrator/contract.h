@@ -35,13 +35,19 @@ struct orchestrator {
     struct text mcp;                       /* its URL on this machine; empty: it has no port */
     struct outbox *outbox;                 /* NULL: usage is not published */
     struct sockets *sockets;               /* NULL: they cannot be served */
-    struct timer idle;                     /* while stopping: looks whether a talk is left */
-    size_t auditing;                       /* rows of the audit log on their way */
-    bool open;                             /* the database is asked */
-    bool known;                            /* its tables are ours */
+    struct server *server;                 /* held until its clients have heard their turns */
+    bool holds;
+    struct timer idle;      /* while stopping: looks whether a talk is left */
+    uint64_t idle_since_ms; /* 0: one was, or it does not stop */
+    size_t auditing;        /* rows of the audit log on their way */
+    bool open;              /* the database is asked */
+    bool known;             /* its tables are ours */
     bool stopping;
     struct err refused; /* why it cannot serve; no code: it can */
 };
+
+/* The server may stop: nobody waits for a turn any more. */
+void orchestrator_let_go(struct orchestrator *orchestrator);
 
 /* --- callers ------------------------------------------------------------------------------------ */
 

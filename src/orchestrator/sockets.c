@@ -350,9 +350,16 @@ static void on_conversation(struct workspace *found, const struct err *failed, v
     workspace_unref(found);
 }
 
+/* What can be no conversation is not looked for: the question would be for the workspace alone. When
+ * the process stops, turns that run end, and no other begins. */
 static void start_talk(struct asked *asked) {
     const struct workspace_question question =
         question_of(asked->client, asked->request.workspace, asked->request.conversation);
+    if (!question.id.len || !question.conversation.len ||
+        asked->client->sockets->orchestrator->stopping) {
+        on_conversation(NULL, NULL, asked);
+        return;
+    }
     workspace_find(&asked->client->sockets->orchestrator->queries, &question, on_conversation,
                    asked);
 }
@@ -522,12 +529,20 @@ void sockets_emit(struct sockets *sockets, struct str workspace, const char *eve
     buf_done(&room);
 }
 
+void sockets_drain(struct sockets *sockets) {
+    socketio_drain(sockets->server);
+}
+
+bool sockets_owe(const struct sockets *sockets) {
+    return socketio_waiting(sockets->server) > 0;
+}
+
 static void on_stopped(void *ctx) {
-    (void)ctx;
+    orchestrator_let_go(((struct sockets *)ctx)->orchestrator);
 }
 
 void sockets_stop(struct sockets *sockets) {
     if (sockets->stopping) return;
     sockets->stopping = true;
-    socketio_stop(sockets->server, on_stopped, NULL);
+    socketio_stop(sockets->server, on_stopped, sockets);
 }

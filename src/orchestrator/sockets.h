@@ -30,6 +30,12 @@ void sockets_routes(void *instance, struct route_table *ret);
 void sockets_emit(struct sockets *sockets, struct str workspace, const char *event,
                   struct str json);
 
+/* The process stops: no new sessions. Those that are open hear their turns to the end. */
+void sockets_drain(struct sockets *sockets);
+
+/* Whether a client that polls has not come for all of it yet. */
+bool sockets_owe(const struct sockets *sockets);
+
 /* Close all sessions, and cancel what they wait for; once. */
 void sockets_stop(struct sockets *sockets);
 

@@ -353,6 +353,14 @@ void server_stop(struct server *server, uint64_t within_ms, void (*on_stopped)(v
     stop_within(server, within_ms);
 }
 
+void server_hold(struct server *server) {
+    atomic_fetch_add(&server->early, 1);
+}
+
+void server_let_go(struct server *server) {
+    release_early(server);
+}
+
 struct server_counts server_counts(const struct server *server) {
     struct server_counts counts = {0};
     for (size_t i = 0; i < server->side_count; i++) {

@@ -120,6 +120,12 @@ void server_unlisten(struct server *server);
 void server_stop(struct server *server, uint64_t within_ms, void (*on_stopped)(void *ctx),
                  void *ctx);
 
+/* A client that comes back for its answer, as one of long polling does, may have no connection when
+ * the server stops. Whoever owes it one holds the server, which then stops as if a connection were
+ * left. Before server_stop(); any thread. */
+void server_hold(struct server *server);
+void server_let_go(struct server *server);
+
 struct server_counts {
     size_t connections, exchanges;
     uint64_t accepted, requests; /* since start */

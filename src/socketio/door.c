@@ -58,7 +58,7 @@ static const struct route_failure *door_judge(const struct question *question) {
 /* Whether one more session may begin. If not, the call has been answered. */
 static bool may_begin(struct socketio *server, struct route_call *call) {
     struct err e;
-    if (socketio_branch(server, route_loop(call))->stopped) {
+    if (atomic_load(&server->draining) || socketio_branch(server, route_loop(call))->stopped) {
         route_fail(call, &stopped);
     } else if (atomic_load(&server->session_count) >= server->options.sessions_max) {
         route_fail(call, &too_many);

@@ -167,9 +167,14 @@ static void poll_over(void *ctx) {
     line_unref(line);
 }
 
+static bool is_draining(const struct line *line) {
+    return atomic_load(&line->peer->branch->server->draining);
+}
+
 static void poll_stopping(void *ctx) {
     struct line *line = ctx;
     const char close = ENGINEIO_CLOSE;
+    if (is_draining(line)) return;
     if (line->kind != LINE_GET || !line->call) return;
     answer_call(line, 200, str_of(&close, 1));
     to_peer(LINE_MAIL_LOSE, line, STR_EMPTY, false);
@@ -212,8 +217,13 @@ static void line_on_closed(unsigned code, void *ctx) {
     line_unref(line);
 }
 
-static const struct route_socket_events socket_events = {.message = line_on_message,
-                                                         .closed = line_on_closed};
+static void line_on_stopping(void *ctx) {
+    struct line *line = ctx;
+    if (!is_draining(line)) close_socket(line, WEBSOCKET_GOING_AWAY, STR("the server stops"));
+}
+
+static const struct route_socket_events socket_events = {
+    .message = line_on_message, .closed = line_on_closed, .stopping = line_on_stopping};
 
 struct line *line_accept(struct peer *peer, struct route_call *call,
                          const struct route_socket_options *options) {

@@ -113,6 +113,7 @@ static size_t crate_bytes(const struct parcel *parcel) {
 static void drop_crate(struct peer *peer, struct crate *crate) {
     list_remove(&crate->link);
     peer->crate_bytes -= crate_bytes(crate->parcel);
+    atomic_fetch_sub_explicit(&peer->branch->server->crate_count, 1, memory_order_relaxed);
     parcel_unref(crate->parcel);
     free(crate);
 }
@@ -227,6 +228,7 @@ static void peer_keep(struct peer *peer, struct parcel *parcel) {
     list_init(&crate->link);
     list_append(&peer->crates, &crate->link);
     peer->crate_bytes += bytes;
+    atomic_fetch_add_explicit(&peer->branch->server->crate_count, 1, memory_order_relaxed);
     if (peer->line) peer_sweep_soon(peer);
 }
 

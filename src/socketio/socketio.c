@@ -122,6 +122,14 @@ const struct route_table *socketio_routes(struct socketio *server) {
 
 /* --- stopping ------------------------------------------------------------------------------ */
 
+void socketio_drain(struct socketio *server) {
+    atomic_store(&server->draining, true);
+}
+
+size_t socketio_waiting(const struct socketio *server) {
+    return atomic_load(&server->crate_count);
+}
+
 static void on_stop_done(void *ctx) {
     struct socketio *server = ctx;
     if (--server->running == 0) server->on_stopped(server->stopped_ctx);

@@ -119,8 +119,15 @@ MUST_CHECK bool socketio_new(const struct socketio_options *options, struct sock
  * socketio_free(). */
 const struct route_table *socketio_routes(struct socketio *server);
 
-/* Close all sessions and refuse new ones. Call it before route_site_stop(), or sockets leave for
- * another reason than SOCKETIO_STOPPING. on_stopped runs once, on loops[0], when none is left.
+/* Refuse new sessions. Those that are open outlive route_site_stop() now and are the owner's to end,
+ * with socketio_stop(). Any thread. */
+void socketio_drain(struct socketio *server);
+
+/* How many messages wait for a poller to come for them. Any thread. */
+size_t socketio_waiting(const struct socketio *server);
+
+/* Close all sessions and refuse new ones. Call it, or socketio_drain(), before route_site_stop(), or
+ * sockets leave for another reason than SOCKETIO_STOPPING. on_stopped runs once, on loops[0], when none is left.
  * Events emitted from now on are dropped. On the thread of loops[0], once. */
 void socketio_stop(struct socketio *server, void (*on_stopped)(void *ctx), void *ctx);
 

@@ -1171,6 +1171,56 @@ def test_the_next_message_of_a_socket_cancels_its_turn(orchestrate, runtime, con
     assert sorted(d["status"] for d in done) == ["delivered", "incomplete"]
 
 
+def test_sigterm_lets_the_turn_of_a_socket_finish(orchestrate, runtime, connect):
+    """Whoever reads hears it to its end; no other turn begins, and nobody else may come."""
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    swarm = weir.swarm()
+    sender, reader = connect(weir), connect(weir)
+    for client in (sender, reader):
+        client.subscribe("ws-1")
+        client.wait("workspace.subscribed")
+    runtime.together = threading.Barrier(2)
+    sender.send("meet me", swarm)
+    eventually(lambda: runtime.asked)
+    weir.signal(15)
+    eventually(lambda: httpx.get(f"{weir.base}/socket.io/?EIO=4&transport=polling").status_code == 503)
+    reader.send("hello", swarm)
+    assert [failed["error"] for failed in reader.wait("message.send.error")] == ["message send failed"]
+    runtime.together.wait(20)
+    assert weir.wait() == 0
+    for client in (sender, reader):
+        eventually(lambda: not client.client.connected)
+        assert [done["status"] for done in client.all("message.done")] == ["delivered"]
+        assert [text_of(new["message"]) for new in client.all("message.new")] == ["meet me", "heard: meet me"]
+    weir.start()
+    weir.ready()
+    assert [m["status"] for m in weir.messages(swarm)["data"]] == ["delivered", "delivered"]
+
+
+def test_sigterm_lets_a_poller_come_for_the_end_of_its_turn(orchestrate, runtime):
+    """Each request has a connection of its own, and there is none while the process begins to stop."""
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    swarm = weir.swarm()
+    path = f"{weir.base}/socket.io/?EIO=4&transport=polling"
+    path += "&sid=" + json.loads(httpx.get(path).text[1:])["sid"]
+    httpx.post(path, content="40/v1," + json.dumps({"token": harness.token()}))
+    assert httpx.get(path).text.startswith("40/v1,")
+    body = {"workspace_id": "ws-1", "conversation_id": swarm, "content": {"text": "meet me"}}
+    runtime.together = threading.Barrier(2)
+    for event in ("workspace.subscribe", {"workspace_ids": ["ws-1"]}), ("message.send", body):
+        httpx.post(path, content="42/v1," + json.dumps(event))
+        heard = httpx.get(path).text
+        assert "error" not in heard
+    eventually(lambda: runtime.asked)
+    weir.signal(15)
+    weir.said("stopping; turns have")
+    runtime.together.wait(20)
+    while "message.done" not in heard:
+        heard = httpx.get(path).text
+    assert "delivered" in heard
+    assert weir.wait() == 0
+
+
 def test_a_socket_that_leaves_cancels_its_turn(orchestrate, runtime, connect):
     weir = orchestrate(driver="address", runtime_address=runtime.address)
     client = connect(weir)
@@ -1194,8 +1244,13 @@ def test_events_go_to_the_owner_alone(orchestrate, runtime, connect):
     local = other.send("hello", weir.swarm(), workspace_id="ws-1")
     failed = other.wait("message.send.error")[0]
     assert (failed["local_id"], failed["error"]) == (local, "message send failed")
-    assert [event for event, _ in other.heard] == ["message.send.error"]
+    for conversation in ("x" * 300, ""):
+        other.send("hello", conversation)
+    other.wait("message.send.error", 3)
+    assert {event for event, _ in other.heard} == {"message.send.error"}
     assert len(runtime.asked) == 1
+    weir.stop()  # so that the log is whole
+    assert "the database: " not in weir.log()
 
 
 def test_whoever_wants_an_acknowledgement_gets_the_answer_in_it(orchestrate, connect):

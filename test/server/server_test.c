@@ -326,6 +326,36 @@ static void a_late_connection_is_served_while_others_are_busy(void **state) {
     close(idle);
 }
 
+static void let_go(void *ctx) {
+    struct town *town = ctx;
+    server_let_go(town->server);
+}
+
+static void a_server_that_is_held_serves_until_it_is_let_go(void **state) {
+    (void)state;
+    struct town *town = build_town();
+    struct mail mail;
+    struct err e;
+    assert_true(listen_on(town, STR("http"), STR("127.0.0.1:0"), &e));
+    int port = server_port(town->server, STR("http"));
+    server_hold(town->server);
+    start(town);
+    int idle = dial(port);
+    say(idle, GET);
+    assert_true(hear(idle, "127.0.0.1:"));
+    begin_stop(town);
+    assert_false(hear(idle, "never said")); /* the stop has begun, and no connection is left */
+    for (int i = 0; i < 3; i++) {
+        int late = dial(port);
+        say(late, GET);
+        assert_true(hear(late, "127.0.0.1:"));
+        close(late);
+    }
+    loop_post(town->loops[1], &mail, let_go, town);
+    await_end(town);
+    close(idle);
+}
+
 static void connections_beyond_the_limit_wait_for_their_turn(void **state) { /* H9 */
     (void)state;
     struct town *town = build_town();
@@ -387,6 +417,7 @@ int main(void) {
         cmocka_unit_test(a_peer_that_leaves_is_noticed_while_nothing_is_said),
         cmocka_unit_test(stopping_cuts_what_does_not_end),
         cmocka_unit_test(a_late_connection_is_served_while_others_are_busy),
+        cmocka_unit_test(a_server_that_is_held_serves_until_it_is_let_go),
         cmocka_unit_test(connections_beyond_the_limit_wait_for_their_turn),
         cmocka_unit_test(a_server_without_descriptors_recovers),
     };
