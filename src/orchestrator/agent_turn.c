@@ -210,7 +210,7 @@ static void agent_turn_on_event(const struct converse_event *event, void *ctx) {
     if (last) ask->drive = NULL;
     if (event->kind == CONVERSE_ERROR)
         buf_printf(&ask->failure, "the agent failed: %s: " STR_FMT, err_kinds[event->code].name,
-                   STR_ARG(str_head(event->text, 400)));
+                   STR_ARG(str_head(event->text, utf8_cut(event->text, 400))));
     turn_take(ask->turn, event);
     if (last || !turn_ended(ask->turn) || !ask->drive) return;
     struct drive *drive = ask->drive;

@@ -11,6 +11,7 @@
 
 #define SILENCE STR("[SILENT]")
 #define LINE_MAX_BYTES (64 * KIB)
+#define REASON_MAX_BYTES 400 /* of what a runtime says of a failure */
 #define ASK_MAX_BYTES (256 * KIB)
 
 struct turn {
@@ -207,13 +208,12 @@ static void take_said(struct turn *turn, struct str agent, struct str said) {
     turn_take(turn, &text);
 }
 
-/* A runtime that does not stream has its text only here. What one agent said in several turns
- * stands apart by a blank line. */
+/* A runtime that does not stream has its text only here. What a part says in several turns, and
+ * those of unknown agents are the primary's, stands apart by a blank line. */
 static void take_turns(struct turn *turn, const struct converse_event *done) {
-    for (size_t i = 0; i < done->turn_count; i++) {
+    for (size_t i = 0; i < done->turn_count && !turn_ended(turn); i++) {
         struct str agent = done->turns[i].agent_id;
-        if (i && str_equal(agent, done->turns[i - 1].agent_id))
-            take_said(turn, agent, STR("\n\n"));
+        if (part_of(turn, agent)->text.len) take_said(turn, agent, STR("\n\n"));
         take_said(turn, agent, done->turns[i].text);
     }
 }
@@ -225,13 +225,18 @@ static void end_in_order(struct turn *turn, const struct converse_event *done) {
     store(turn);
 }
 
+static void append_reason(struct turn *turn, struct str said) {
+    said = str_head(said, utf8_cut(said, REASON_MAX_BYTES));
+    if (said.len) buf_printf(&turn->failure, ": " STR_FMT, STR_ARG(said));
+}
+
 /* For a person: what the runtime said, without the code. */
 static void end_with_error(struct turn *turn, enum err_code code, struct str said) {
     turn->errs = true;
     buf_append(&turn->failure, code == ERR_RESOURCE_EXHAUSTED
                                    ? STR("The assistant reached a limit")
                                    : STR("The assistant could not finish"));
-    if (said.len) buf_printf(&turn->failure, ": " STR_FMT, STR_ARG(str_head(said, 400)));
+    append_reason(turn, said);
     turn_settle(turn, MESSAGE_INCOMPLETE);
     tell_failure(turn);
     store(turn);
@@ -241,7 +246,7 @@ static void end_lost(struct turn *turn, struct str why) {
     bool blank = turn->text_bytes == 0;
     turn->errs = true;
     buf_append(&turn->failure, STR("The assistant was cut off"));
-    if (why.len) buf_printf(&turn->failure, ": " STR_FMT, STR_ARG(str_head(why, 400)));
+    append_reason(turn, why);
     turn_settle(turn, MESSAGE_INCOMPLETE);
     if (blank) tell_failure(turn);
 }

@@ -2,6 +2,7 @@
  * stops. */
 #include "orchestrator/turn.h"
 
+#include "base/utf8.h"
 #include "helper/moves.h"
 
 static void a_turn_moves_as_drawn(void **state) {
@@ -253,6 +254,38 @@ static void text_that_comes_only_with_the_end_is_taken_from_there(void **state) 
     scene_end(&scene);
 }
 
+static void what_one_part_says_in_several_turns_stands_apart(void **state) {
+    (void)state;
+    struct scene scene;
+    const struct crawbl_turn turns[] = {{.agent_id = STR("wally"), .text = STR("one")},
+                                        {.agent_id = STR("manager"), .text = STR("a")},
+                                        {.agent_id = STR("wally"), .text = STR("two")},
+                                        {.agent_id = STR("stranger"), .text = STR("b")}};
+    scene_begin(&scene);
+    TAKE(&scene, {.kind = CONVERSE_DONE, .turns = turns, .turn_count = ARRAY_LEN(turns)});
+    assert_str(buf_str(&turn_part_at(scene.turn, 0)->text), "a\n\nb");
+    assert_str(buf_str(&turn_part_at(scene.turn, 1)->text), "one\n\ntwo");
+    scene_end(&scene);
+}
+
+static void what_a_runtime_says_of_a_failure_is_cut_between_characters(void **state) {
+    (void)state;
+    for (int lost = 0; lost < 2; lost++) {
+        struct scene scene;
+        char said[600] = "x";
+        for (size_t i = 1; i + 2 < sizeof(said); i += 2) memcpy(said + i, "\xc3\xa9", 2);
+        scene_begin(&scene);
+        if (lost)
+            turn_end(scene.turn, TURN_LOST, str_from(said));
+        else
+            TAKE(&scene,
+                 {.kind = CONVERSE_ERROR, .code = ERR_INTERNAL, .text = str_from(said)});
+        struct str text = buf_str(&turn_part_at(scene.turn, 0)->text);
+        assert_true(text.len > 399 && utf8_valid(text));
+        scene_end(&scene);
+    }
+}
+
 static void an_unknown_agent_speaks_as_the_one_who_was_asked(void **state) {
     (void)state;
     struct scene scene;
@@ -393,6 +426,8 @@ int main(void) {
         cmocka_unit_test(what_an_agent_asks_another_is_found_once_while_it_is_asked),
         cmocka_unit_test(thinking_is_no_part_of_the_message),
         cmocka_unit_test(text_that_comes_only_with_the_end_is_taken_from_there),
+        cmocka_unit_test(what_one_part_says_in_several_turns_stands_apart),
+        cmocka_unit_test(what_a_runtime_says_of_a_failure_is_cut_between_characters),
         cmocka_unit_test(an_unknown_agent_speaks_as_the_one_who_was_asked),
         cmocka_unit_test(a_tool_without_a_result_is_not_shown_as_done),
         cmocka_unit_test(an_answer_without_an_end_of_its_own_is_cut),
