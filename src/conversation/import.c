@@ -177,13 +177,24 @@ static bool wrap_result(struct import_reading *reading, struct message *result) 
     return fits || import_too_large(reading);
 }
 
-/* `id_name` is what the id is called in this form of a result. */
-static bool take_result(struct import_reading *reading, struct json id, const char *id_name,
+/* AG-UI has a text of its own for what went wrong, beside the content. */
+static bool add_error(struct import_reading *reading, struct json from,
+                      struct message *result) {
+    struct json error = json_find(from, STR("error"));
+    struct str text = STR_EMPTY;
+    if (reading->form != IMPORT_AGUI || error.kind != JSON_STRING) return true;
+    if (!json_str(error, reading->arena, &text)) return import_too_large(reading);
+    bool told = str_find(result->text, text) < result->text.len || !str_trim(text).len;
+    return told || import_add_text(result, text, reading->arena) || import_too_large(reading);
+}
+
+/* `id_name` is what the id is called in this form of a result, `from`. */
+static bool take_result(struct import_reading *reading, struct json from, const char *id_name,
                         struct json content, bool error) {
-    struct message result = {.error = error, .text = STR_EMPTY};
-    if (!take_name(reading, id, id_name, &result.call_id) ||
+    struct message result = {.error = error, .text = STR_EMPTY, .parts = STR_EMPTY};
+    if (!take_name(reading, json_find(from, str_from(id_name)), id_name, &result.call_id) ||
         !import_take_content(reading, content, STR("\n\n"), PICTURES_REFUSED, &result) ||
-        !wrap_result(reading, &result))
+        !add_error(reading, from, &result) || !wrap_result(reading, &result))
         return false;
     size_t call = open_calls_answer(&reading->open, result.call_id);
     bool known = call != OPEN_CALLS_NONE;
@@ -204,9 +215,8 @@ static bool read_result(struct import_reading *reading, struct json from) {
     bool agui = reading->form == IMPORT_AGUI;
     bool failed = json_is(json_find(from, STR("status")), STR("error")) ||
                   (agui && !json_is_absent(json_find(from, STR("error"))));
-    return take_result(reading, json_find(from, agui ? STR("toolCallId") : STR("tool_call_id")),
-                       agui ? "toolCallId" : "tool_call_id", json_find(from, STR("content")),
-                       failed);
+    return take_result(reading, from, agui ? "toolCallId" : "tool_call_id",
+                       json_find(from, STR("content")), failed);
 }
 
 /* --- users -------------------------------------------------------------------------------- */
@@ -221,7 +231,7 @@ static bool read_result_parts(struct import_reading *reading, struct json conten
         if (!json_is(json_find(part, STR("type")), STR("tool_result"))) continue;
         import_in_item(reading, "content", i);
         if (json_is_absent(result)) result = json_of(STR("\"\""));
-        if (!take_result(reading, json_find(part, STR("tool_use_id")), "tool_use_id", result,
+        if (!take_result(reading, part, "tool_use_id", result,
                          json_find(part, STR("is_error")).kind == JSON_TRUE))
             return false;
     }

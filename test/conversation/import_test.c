@@ -176,6 +176,42 @@ static void a_list_in_blocks_has_results_and_reasoning_in_its_content(void **sta
     }
 }
 
+static void an_error_of_agui_is_told_beside_its_content(void **state) {
+    (void)state;
+    static const struct {
+        const char *result, *read;
+    } cases[] = {
+        {"\"content\":\"x\"", "R x=f {\"result\":\"x\"}|"},
+        {"\"content\":\"\",\"error\":\"no \\u20ac\"",
+         "R! x=f {\"error\":\"no \xE2\x82\xAC\"}|"},
+        {"\"content\":\"x\",\"error\":\"no\"", "R! x=f {\"error\":\"x\\n\\nno\"}|"},
+        {"\"content\":\"it says no\",\"error\":\"no\"", "R! x=f {\"error\":\"it says no\"}|"},
+        {"\"content\":\"x\",\"error\":\" \"", "R! x=f {\"error\":\"x\"}|"},
+        {"\"content\":\"x\",\"error\":null", "R x=f {\"result\":\"x\"}|"},
+        {"\"content\":\"{}\",\"error\":\"no\"", "R! x=f {\"error\":\"{}\\n\\nno\"}|"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct buf text, out;
+        struct json list;
+        struct import import;
+        struct err e;
+        buf_init(&text, 64 * KIB);
+        buf_init(&out, 64 * KIB);
+        buf_printf(
+            &text,
+            "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"toolCalls\":"
+            "[{\"id\":\"x\",\"type\":\"function\",\"function\":{\"name\":\"f\","
+            "\"arguments\":\"{}\"}}]},{\"role\":\"tool\",\"toolCallId\":\"x\",%s}]",
+            cases[i].result);
+        assert_true(json_read(buf_str(&text), &list, &e));
+        if (!import_read_agui(list, arena, &import, &e)) fail_msg("%s", e.text);
+        write_messages(&import.messages[2], 1, &out);
+        assert_str(buf_str(&out), cases[i].read);
+        buf_done(&out);
+        buf_done(&text);
+    }
+}
+
 static void a_nul_and_other_characters_arrive_as_they_are(void **state) {
     (void)state;
     struct import import;
@@ -657,6 +693,7 @@ int main(void) {
         cmocka_unit_test(the_rest_of_a_conversation_may_bring_results_alone),
         cmocka_unit_test(every_form_reads_as_the_same_messages),
         cmocka_unit_test(a_list_in_blocks_has_results_and_reasoning_in_its_content),
+        cmocka_unit_test(an_error_of_agui_is_told_beside_its_content),
         cmocka_unit_test(a_nul_and_other_characters_arrive_as_they_are),
         cmocka_unit_test(what_cannot_be_taken_is_refused_with_its_place),
         cmocka_unit_test(every_arena_that_is_too_small_is_an_error),
