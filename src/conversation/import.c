@@ -393,9 +393,10 @@ bool import_read(struct json list, struct arena *arena, struct import *ret, stru
     return import_read_list(&reading, list, ret);
 }
 
-bool import_read_blocks(struct json list, struct arena *arena, struct import *ret,
+bool import_read_blocks(struct json list, bool goes_on, struct arena *arena, struct import *ret,
                         struct err *e) {
-    struct import_reading reading = {.arena = arena, .e = e, .form = IMPORT_BLOCKS};
+    struct import_reading reading = {
+        .arena = arena, .e = e, .form = IMPORT_BLOCKS, .goes_on = goes_on};
     return import_read_list(&reading, list, ret);
 }
 

@@ -47,9 +47,9 @@ MUST_CHECK bool import_read(struct json list, struct arena *arena, struct import
                             struct err *e);
 
 /* The same for a list in Anthropic's form: results stand in the content of a user's message, and an
- * assistant's may hold reasoning, which is left out. */
-MUST_CHECK bool import_read_blocks(struct json list, struct arena *arena, struct import *ret,
-                                   struct err *e);
+ * assistant's may hold reasoning, which is left out. `goes_on`: as in import_read_next(). */
+MUST_CHECK bool import_read_blocks(struct json list, bool goes_on, struct arena *arena,
+                                   struct import *ret, struct err *e);
 
 /* The same for a list in AG-UI's form: other names of members, and messages of roles that no model is
  * shown. A call may lack its result: it is left out of what the model sees. */

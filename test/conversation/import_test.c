@@ -168,7 +168,7 @@ static void a_list_in_blocks_has_results_and_reasoning_in_its_content(void **sta
         struct err e;
         struct buf out;
         assert_true(json_read(str_from(cases[i].list), &list, &e));
-        if (!import_read_blocks(list, arena, &import, &e)) fail_msg("%s", e.text);
+        if (!import_read_blocks(list, false, arena, &import, &e)) fail_msg("%s", e.text);
         buf_init(&out, 64 * KIB);
         write_messages(import.messages, import.count, &out);
         assert_str(buf_str(&out), cases[i].read);

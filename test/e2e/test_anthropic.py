@@ -161,9 +161,9 @@ def test_the_agents_own_tools_are_not_the_callers(client):
 
 
 @pytest.mark.parametrize("streamed", (False, True))
-@pytest.mark.parametrize("session", (False, True))
+@pytest.mark.parametrize("session", ("none", "with the list", "alone"))
 def test_a_callers_tools_are_its_own_to_run(client, streamed, session):
-    headers = {"x-session-id": f"tools-{streamed}"} if session else {}
+    headers = {} if session == "none" else {"x-session-id": f"tools-{streamed}-{session}"}
     messages = [{"role": "user", "content": "weather"}]
 
     def turn():
@@ -187,6 +187,8 @@ def test_a_callers_tools_are_its_own_to_run(client, streamed, session):
     results = [
         {"type": "tool_result", "tool_use_id": call.id, "content": "sunny"} for call in calls
     ]
+    if session == "alone":
+        messages.clear()
     messages.append({"role": "user", "content": results})
     said = turn()
     assert (said.content[0].text, said.stop_reason) == ("It is sunny.", "end_turn")
@@ -196,6 +198,9 @@ def test_a_result_that_nothing_asked_for_is_refused(client):
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}
     with pytest.raises(anthropic.BadRequestError, match="toolu_1"):
         ask(client, "", messages=[{"role": "user", "content": [result]}])
+    with pytest.raises(anthropic.BadRequestError, match="does not have"):
+        session = {"x-session-id": "nothing asked"}
+        ask(client, "", messages=[{"role": "user", "content": [result]}], extra_headers=session)
 
 
 def test_a_person_decides_in_the_session(weir, client):

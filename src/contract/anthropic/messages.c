@@ -268,10 +268,11 @@ static bool form_read(struct guest_turn *base, struct str body, struct guest_req
                       struct err *e) {
     struct message_turn *turn = message_turn_of(base);
     struct str session;
-    if (!messages_request_parse(body, false, base->http.arena, ret, e) ||
-        !http_turn_keep(&base->http, route_header(base->http.call, STR("x-session-id")),
+    if (!http_turn_keep(&base->http, route_header(base->http.call, STR("x-session-id")),
                         &session, e))
         return false;
+    enum messages_use use = session.len ? MESSAGES_GO_ON : MESSAGES_WHOLE;
+    if (!messages_request_parse(body, use, base->http.arena, ret, e)) return false;
     if (session.len) {
         ret->session = session;
         ret->brought = BROUGHT_MERGE;
@@ -354,7 +355,7 @@ static bool count(struct route_call *call, const struct guest *guest, struct are
     struct guest_request request;
     const struct engine *engine = guest->site.host->engine;
     struct str body = lent_read(route_body(call));
-    if (!messages_request_parse(body, true, arena, &request, e)) return false;
+    if (!messages_request_parse(body, MESSAGES_COUNTED, arena, &request, e)) return false;
     if (request.agent.len && !engine_agent(engine, request.agent))
         return engine_refuse_agent(engine, request.agent, e);
     *ret = estimate(&request);

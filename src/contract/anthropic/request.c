@@ -58,11 +58,12 @@ static bool take_system(struct request_reading *reading, struct json value, stru
 /* --- messages ----------------------------------------------------------------------------- */
 
 /* The caller's instructions come first in the conversation; the agent keeps its own. */
-static bool take_messages(struct request_reading *reading, struct json list, struct str system,
-                          struct guest_request *ret) {
+static bool take_messages(struct request_reading *reading, struct json list,
+                          enum messages_use use, struct str system, struct guest_request *ret) {
     struct import import;
+    bool goes_on = use == MESSAGES_GO_ON;
     if (list.kind == JSON_NONE) return request_refuse(reading, "messages", "field required");
-    bool reads = import_read_blocks(list, reading->arena, &import, reading->e);
+    bool reads = import_read_blocks(list, goes_on, reading->arena, &import, reading->e);
     return request_take_conversation(reading, reads, &import, system, ret);
 }
 
@@ -156,13 +157,14 @@ static const struct caller_option reply_options[] = {
 };
 
 static bool take_options(struct request_reading *reading, struct json body,
-                         struct json max_tokens, bool counts, struct guest_request *ret) {
-    if (json_is_absent(max_tokens) && !counts)
+                         struct json max_tokens, enum messages_use use,
+                         struct guest_request *ret) {
+    if (json_is_absent(max_tokens) && use != MESSAGES_COUNTED)
         return request_refuse(reading, "max_tokens", "field required");
     return request_take_options(reading, body, reply_options, ARRAY_LEN(reply_options), ret);
 }
 
-bool messages_request_parse(struct str body, bool counts, struct arena *arena,
+bool messages_request_parse(struct str body, enum messages_use use, struct arena *arena,
                             struct guest_request *ret, struct err *e) {
     struct request_reading reading = {.arena = arena, .e = e};
     struct json whole, found[KEYS];
@@ -177,7 +179,7 @@ bool messages_request_parse(struct str body, bool counts, struct arena *arena,
     if (found[MODEL].kind == JSON_NONE)
         return request_refuse(&reading, "model", "field required; it names an agent");
     return request_take_text(&reading, found[MODEL], "model", &ret->agent) &&
-           take_options(&reading, whole, found[MAX_TOKENS], counts, ret) &&
+           take_options(&reading, whole, found[MAX_TOKENS], use, ret) &&
            request_take_bool(&reading, found[STREAM], "stream", &ret->streams) &&
            take_system(&reading, found[SYSTEM], &system) &&
            request_take_tool_list(&reading, found[TOOLS], take_tool, ret) &&
@@ -185,5 +187,5 @@ bool messages_request_parse(struct str body, bool counts, struct arena *arena,
            take_formats(&reading, found[OUTPUT_CONFIG], found[OUTPUT_FORMAT], ret) &&
            request_take_text(&reading, json_find(found[METADATA], STR("user_id")),
                              "metadata.user_id", &ret->user) &&
-           take_messages(&reading, found[MESSAGES], system, ret);
+           take_messages(&reading, found[MESSAGES], use, system, ret);
 }

@@ -11,11 +11,17 @@
 
 #include "contract/guest_turn.h"
 
+enum messages_use {
+    MESSAGES_WHOLE,   /* the list is the whole conversation */
+    MESSAGES_GO_ON,   /* a session has what was before it */
+    MESSAGES_COUNTED, /* a body of count_tokens, which needs no max_tokens */
+};
+
 /* Fill ret->agent, user, text, messages, tools, tool_choice, schema, streams.
- * `counts`: a body of count_tokens, which needs no max_tokens.
  * errors  ERR_MALFORMED no JSON; ERR_INVALID_ARGUMENT what is wrong, with its place; ERR_TOO_LARGE
  *         the arena's limit */
-MUST_CHECK bool messages_request_parse(struct str body, bool counts, struct arena *arena,
-                                       struct guest_request *ret, struct err *e);
+MUST_CHECK bool messages_request_parse(struct str body, enum messages_use use,
+                                       struct arena *arena, struct guest_request *ret,
+                                       struct err *e);
 
 #endif

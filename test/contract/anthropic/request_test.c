@@ -10,7 +10,7 @@
 static struct arena *arena;
 
 static bool parse(const char *body, struct guest_request *ret, struct err *e) {
-    return messages_request_parse(str_from(body), false, arena, ret, e);
+    return messages_request_parse(str_from(body), MESSAGES_WHOLE, arena, ret, e);
 }
 
 static void a_request_is_read(void **state) {
@@ -86,7 +86,8 @@ static void a_cut_body_is_refused(void **state) {
     for (size_t len = 0; len + 1 < sizeof(body); len++) {
         struct guest_request request;
         struct err e;
-        assert_false(messages_request_parse(str_of(body, len), false, arena, &request, &e));
+        assert_false(
+            messages_request_parse(str_of(body, len), MESSAGES_WHOLE, arena, &request, &e));
         assert_int_equal(e.code, ERR_MALFORMED);
     }
 }
