@@ -1,4 +1,5 @@
 /* openai_media: reads the answers. */
+#include "base/utf8.h"
 #include "provider/openai_media.h"
 #include "wire/base64.h"
 #include "wire/wave.h"
@@ -52,7 +53,8 @@ static const struct {
 
 static struct str type_of_sound(const struct reading *at) {
     struct str format = str_trim(at->request->format);
-    if (at->type.len && !str_starts(at->type, STR("application/octet-stream"))) return at->type;
+    bool some = at->type.len && utf8_valid(at->type); /* messages carry it as text */
+    if (some && !str_starts(at->type, STR("application/octet-stream"))) return at->type;
     for (size_t i = 0; i < ARRAY_LEN(sounds); i++) {
         if (str_equal_nocase(sounds[i].format, format)) return sounds[i].type;
     }

@@ -241,6 +241,7 @@ static void sound_stays_as_it_is(void **state) {
     } cases[] = {
         {"mp3", "audio/mpeg", "audio/mpeg", 0},
         {"mp3", "", "audio/mpeg", 0},
+        {"mp3", "audio/\xff\xfe", "audio/mpeg", 0},
         {"opus", "application/octet-stream", "audio/ogg", 0},
         {"pcm", "audio/pcm", "audio/pcm", 24000},
         {"pcm", "audio/pcm;rate=16000", "audio/pcm;rate=16000", 16000},
