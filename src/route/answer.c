@@ -560,8 +560,16 @@ uint64_t route_stalled_ms(const struct route_call *call) {
     return exchange_stalled_ms(call->exchange);
 }
 
-void route_cut(struct route_call *call) {
+static void route_abort(struct route_call *call, enum exchange_abort why) {
     if (call->aborted) return;
     call->aborted = true;
-    exchange_abort(call->exchange, ABORT_ENHANCE_CALM);
+    exchange_abort(call->exchange, why);
+}
+
+void route_cut(struct route_call *call) {
+    route_abort(call, ABORT_ENHANCE_CALM);
+}
+
+void route_break(struct route_call *call) {
+    route_abort(call, ABORT_INTERNAL);
 }

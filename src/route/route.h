@@ -239,8 +239,11 @@ size_t route_queued(const struct route_call *call);
 size_t route_pressure(const struct route_call *call);
 void route_wake_at(struct route_call *call, size_t low);
 uint64_t route_stalled_ms(const struct route_call *call);
-/* Cut the connection (HTTP/1) or the stream (HTTP/2) of a peer that does not read. `left`
- * follows. */
+/* Cut the connection (HTTP/1) or the stream (HTTP/2) of a peer that does not read:
+ * ENHANCE_YOUR_CALM. `left` follows. */
 void route_cut(struct route_call *call);
+/* The same where we cannot send the rest, so that what was sent does not look whole:
+ * INTERNAL_ERROR. */
+void route_break(struct route_call *call);
 
 #endif

@@ -1072,6 +1072,23 @@ static void a_handler_may_cut_its_reader(void **state) {
     seen_is("later left");
 }
 
+static void only_a_reader_that_does_not_read_is_told_that_it_asks_too_much(void **state) {
+    (void)state;
+    struct exchange *x = streaming(EXCHANGE_HTTP_2);
+    route_cut(call);
+    route_break(call);
+    assert_int_equal(fake_aborted(x), ABORT_ENHANCE_CALM);
+    done(x);
+    seen_is("left");
+
+    x = streaming(EXCHANGE_HTTP_2);
+    route_break(call);
+    route_cut(call);
+    assert_int_equal(fake_aborted(x), ABORT_INTERNAL);
+    done(x);
+    seen_is("left");
+}
+
 static void a_site_tells_of_the_stop_and_cuts_what_is_still_open(void **state) {
     (void)state;
     struct exchange *collecting = request("POST", "/later");
@@ -1137,6 +1154,7 @@ int main(void) {
         TEST(an_event_that_does_not_fit_cuts_the_reader_off_before_it),
         TEST(a_peer_that_leaves_is_noticed_in_every_state),
         TEST(a_handler_may_cut_its_reader),
+        TEST(only_a_reader_that_does_not_read_is_told_that_it_asks_too_much),
         TEST(a_site_tells_of_the_stop_and_cuts_what_is_still_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,7 +107,7 @@ static void fetch_on_piece(const struct artifact *artifact, const struct err *fa
     struct reader *reader = ctx;
     reader->ask = NULL;
     if (failed || artifact->bytes.len == 0) {
-        route_cut(reader->call);
+        route_break(reader->call);
         return;
     }
     reader->next += artifact->bytes.len;

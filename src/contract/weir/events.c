@@ -112,8 +112,10 @@ static void heartbeat(void *ctx) {
 static void events_ended(enum close_cause cause, bool cut, void *ctx) {
     struct watching *watching = ctx;
     if (watching->gone) return;
-    if (cut || cause == CAUSE_STALLED) {
+    if (cause == CAUSE_STALLED) {
         route_cut(watching->call);
+    } else if (cut) {
+        route_break(watching->call);
     } else {
         begin_stream(watching);
         route_sse_end(watching->call);
@@ -134,7 +136,7 @@ static void on_begun(void *ctx) {
 static void weir_events_on_missing(const struct err *failed, void *ctx) {
     struct watching *watching = ctx;
     if (watching->streaming && failed) {
-        route_cut(watching->call);
+        route_break(watching->call);
     } else if (watching->streaming) {
         route_sse_end(watching->call);
     } else if (failed) {

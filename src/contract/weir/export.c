@@ -63,7 +63,7 @@ static void export_on_loaded(struct store_load *load, const struct err *failed, 
         export_free(export);
     } else if (failed || load->section_count == 0) {
         /* The rest cannot be read, or the run was erased: it was listed, or cut, with more. */
-        route_cut(export->call); /* so that what was sent does not look complete */
+        route_break(export->call); /* so that what was sent does not look complete */
     } else {
         export->section = 0;
         export->rest = STR_EMPTY;
@@ -138,7 +138,7 @@ static void export_go_on(struct export *export) {
     while (send_line(export)) {
         if (next_line(export, &bad)) continue;
         if (bad) {
-            route_cut(export->call);
+            route_break(export->call);
             return;
         }
         bool more = export->load.more;
