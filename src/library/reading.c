@@ -138,7 +138,8 @@ static void fill_outcome(struct weir_stream *stream, const struct reader_end *en
                          struct stream_outcome_advice advice, struct str message) {
     struct reader *reader = &stream->reader;
     struct buf *text = &stream->outcome_text;
-    enum err_code status = stream_outcome_status(end->code, end->from_server);
+    enum err_code status =
+        end->by_us ? end->code : stream_outcome_status(end->code, end->from_server);
     struct str said = reader->message.len ? buf_str(&reader->message) : message;
     struct str reason = reason_name(stream);
     (void)buf_room(text, reason.len + said.len + 2); /* so that it stays */

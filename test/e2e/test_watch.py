@@ -241,6 +241,7 @@ def test_a_cancelled_call_is_reset():
         seen = watch(A, None, "--cancel-after", "2", port=server.port)
         assert server.resets.acquire(timeout=PATIENCE)
     assert seen.name == "cancelled" and len(seen.frames) == 2 and seen.outcome["repeat"] == "unknown"
+    assert seen.outcome["status"] == "CANCELLED"
 
 
 def test_an_interrupt_cancels_and_the_outcome_is_printed():
