@@ -156,10 +156,15 @@ void doctor_store(struct doctor *doctor) {
                        "%s: %s", folder, strerrordesc_np(errno));
         return;
     }
-    if (!S_ISDIR(info.st_mode) || access(folder, R_OK | W_OK | X_OK) != 0) {
+    if (!S_ISDIR(info.st_mode)) {
+        doctor_say(doctor, FINDING_BAD, "store", "weir doctor --data /var/tmp/weir",
+                   "%s is not a folder", folder);
+        return;
+    }
+    if (access(folder, R_OK | W_OK | X_OK) != 0) {
         snprintf(fix, sizeof(fix), "sudo chown -R %ld '%s'", (long)geteuid(), folder);
-        doctor_say(doctor, FINDING_BAD, "store", fix, "%s: %s", folder,
-                   S_ISDIR(info.st_mode) ? "this user may not write there" : "is not a folder");
+        doctor_say(doctor, FINDING_BAD, "store", fix, "%s: this user may not write there",
+                   folder);
         return;
     }
     doctor_say(doctor, FINDING_GOOD, "store", NULL, "%s can be written", folder);

@@ -77,6 +77,15 @@ static void write_quoted(struct str model, struct buf *out) {
     buf_append_byte(out, '"');
 }
 
+static bool write_whole(int fd, struct str text) {
+    while (text.len) {
+        ssize_t wrote = write(fd, text.at, text.len);
+        if (wrote < 0) return false;
+        text = str_skip(text, (size_t)wrote);
+    }
+    return true;
+}
+
 static bool init_write_file(const char *path, struct str model, struct err *e) {
     struct buf text;
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -92,11 +101,15 @@ static bool init_write_file(const char *path, struct str model, struct err *e) {
     buf_append(&text, str_from(head));
     write_quoted(model, &text);
     buf_append(&text, str_from(tail));
-    bool done = buf_ok(&text) && write(fd, text.at, text.len) == (ssize_t)text.len;
+    bool done = buf_ok(&text) && write_whole(fd, buf_str(&text));
+    int why = errno;
     buf_done(&text);
-    if (!done) err_set(e, ERR_UNAVAILABLE, "cannot write '%s': %m", path);
-    close(fd);
-    return done;
+    done = close(fd) == 0 && done;
+    if (done) return true;
+    unlink(path); /* half of it would be in the way of the next try */
+    return err_set(e, ERR_UNAVAILABLE,
+                   "cannot write '%s': %s; name another folder: weir init DIR", path,
+                   strerrordesc_np(why));
 }
 
 /* False: none can be asked from here. */

@@ -115,6 +115,9 @@ bool store_folder_lock(const char *folder, int *ret_lock, struct err *e) {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/weir.lock", folder);
     int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (lock < 0 && errno == ENOTDIR)
+        return err_set(e, ERR_UNAVAILABLE,
+                       "store %s: it is no folder; name another one with --data", folder);
     if (lock < 0)
         return err_set(e, ERR_UNAVAILABLE,
                        "store %s: %s; make its folder writable for this user", path,

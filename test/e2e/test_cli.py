@@ -559,6 +559,22 @@ def test_closed_standard_files_are_no_sockets(tmp_path, closed):
     assert daemon.wait(timeout=60) == 0
 
 
+def test_a_settings_file_that_was_not_written_whole_is_not_left(tmp_path):
+    """It would be in the way of the next try."""
+    env = harness.clean_environment({"HOME": str(tmp_path)})
+    line = f"""trap '' XFSZ; ulimit -f 1; exec '{harness.BINARY}' init '{tmp_path}/new'"""
+    ended = subprocess.run(line, shell=True, executable="/bin/bash", env=env, timeout=60, check=False,
+                           capture_output=True, text=True)
+    assert ended.returncode == FAILED and "File too large; name another folder" in ended.stderr
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_data_folder_that_is_a_file_is_said_to_be_none(cli, tmp_path):
+    (tmp_path / "file").write_text("")
+    answer = cli("serve", "--data", tmp_path / "file", "--http", "127.0.0.1:0", "--grpc", "off")
+    assert answer.returncode == FAILED and "it is no folder; name another one with --data" in answer.stderr
+
+
 def test_what_comes_after_two_dashes_is_no_flag(cli):
     answer = cli("run", "--script", SCRIPT, "--", "--json")
     assert answer.returncode == OK and not answer.stdout.startswith("{"), answer.stderr

@@ -609,6 +609,7 @@ def test_doctor_sees_bad_settings_scripts_keys_and_folders(tmp_path):
     assert "play.yaml:" in of(findings, "agents", "bad")
     assert "1 bytes and can be guessed" in of(findings, "tokens", "bad")
     assert "is not a folder" in of(findings, "store", "bad")
+    assert [f["fix"] for f in findings if f["what"] == "store"] == ["weir doctor --data /var/tmp/weir"]
 
 
 def fold_one_page(data):
