@@ -1,6 +1,7 @@
 #include "daemon/worker.h"
 
 #include "base/mem.h"
+#include "turn/late_ends.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -197,6 +198,7 @@ void worker_cut(struct worker *worker) {
 void worker_finish(struct worker *worker) {
     run_host_cancel(&worker->host, STR("the server stopped"));
     TELL_INSTANCES(worker, finish);
+    late_ends_stop(&worker->host);
 }
 
 struct recover_jobs worker_jobs(struct worker *worker) {

@@ -165,7 +165,8 @@ struct run_host {
     struct list bringings; /* runs being brought back from the store */
     struct list replies;   /* that wait to be read back: long_reply.h */
     unsigned reply_reads;
-    struct rate_limits *rates; /* of turns to each agent; NULL: no limit */
+    struct late_ends *late_ends; /* of turns that the store refused: late_ends.h. NULL: none */
+    struct rate_limits *rates;   /* of turns to each agent; NULL: no limit */
     bool quiet; /* do not log the ends of turns: the user of this host sees them */
 };
 

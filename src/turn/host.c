@@ -2,6 +2,7 @@
 
 #include "turn/await_tools.h"
 #include "turn/dormant_wake.h"
+#include "turn/late_ends.h"
 
 void run_host_init(struct run_host *host, struct engine *engine, struct loop *loop,
                    struct keeper *keeper) {
@@ -14,6 +15,7 @@ void run_host_init(struct run_host *host, struct engine *engine, struct loop *lo
 
 void run_host_done(struct run_host *host) {
     dormant_wake_forget(host);
+    late_ends_done(host);
     engine_unref(host->engine);
     host->engine = NULL; /* it may have been NULL already */
 }

@@ -100,6 +100,7 @@ bool lost_calls_read(struct lost_calls *calls, struct str events) {
     struct err e;
     while (events.len) {
         if (!event_decode(&events, &event, &e)) return false;
+        calls->read++;
         lost_calls_take(calls, &event);
     }
     return true;
@@ -114,15 +115,28 @@ bool lost_calls_acted(const struct lost_calls *calls) {
 
 /* --- recording ---------------------------------------------------------------------------- */
 
+const struct lost_cause lost_by_stop = {
+    .code = ERR_ABORTED,
+    .reason = STR_INIT("INTERRUPTED"),
+    .unmade = STR_INIT("the server stopped first"),
+    .out = STR_INIT("the server stopped while this call was out"),
+    .acted = STR_INIT("the server stopped while this turn was running"),
+    .harmless = STR_INIT("the server stopped while this turn was running; ask again")};
+
+const struct lost_cause lost_by_store = {
+    .code = ERR_UNAVAILABLE,
+    .reason = STR_INIT("STORE_UNAVAILABLE"),
+    .unmade = STR_INIT("the store failed first"),
+    .out = STR_INIT("the store failed while this call was out"),
+    .acted = STR_INIT("the rest of this turn could not be stored"),
+    .harmless = STR_INIT("the rest of this turn could not be stored; ask again")};
+
 static bool lost_calls_append_result(const struct lost_call *call, enum effect effect,
-                                     struct buf *out) {
+                                     const struct lost_cause *cause, struct buf *out) {
     char room[EFFECT_MAX_BYTES];
     struct buf result = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     struct err why;
-    effect_write(effect,
-                 effect == EFFECT_NONE ? STR("the server stopped first")
-                                       : STR("the server stopped while this call was out"),
-                 &result, &why);
+    effect_write(effect, effect == EFFECT_NONE ? cause->unmade : cause->out, &result, &why);
     struct event event = {
         .kind = EVENT_TOOL_RESULT,
         .agent = text_str(call->agent),
@@ -130,18 +144,30 @@ static bool lost_calls_append_result(const struct lost_call *call, enum effect e
     return event_encode(&event, out);
 }
 
-bool lost_calls_close(const struct lost_calls *calls, struct buf *out, size_t *ret_count,
-                      size_t *ret_unknown) {
-    *ret_count = *ret_unknown = 0;
+static bool close_calls(const struct lost_calls *calls, const struct lost_cause *cause,
+                        struct buf *out, size_t *ret_unknown) {
     for (size_t i = 0; i < calls->count; i++) {
         const struct lost_call *call = &calls->calls[i];
         if (call->answered) continue;
         enum effect effect = call->held         ? EFFECT_NONE
                              : call->idempotent ? EFFECT_HARMLESS
                                                 : EFFECT_UNKNOWN;
-        if (!lost_calls_append_result(call, effect, out)) return false;
-        *ret_count += 1;
+        if (!lost_calls_append_result(call, effect, cause, out)) return false;
         *ret_unknown += effect == EFFECT_UNKNOWN;
     }
     return true;
+}
+
+bool lost_calls_end(const struct lost_calls *calls, bool whole, const struct lost_cause *cause,
+                    struct buf *out, size_t *ret_unknown) {
+    bool acted = !whole || lost_calls_acted(calls);
+    struct event event = {.kind = EVENT_FAILED,
+                          .agent = calls->reply.len ? buf_str(&calls->speaker) : STR_EMPTY,
+                          .failed = {.code = cause->code,
+                                     .reason = cause->reason,
+                                     .message = acted ? cause->acted : cause->harmless,
+                                     .acted = acted,
+                                     .said = buf_str(&calls->reply)}};
+    *ret_unknown = 0;
+    return close_calls(calls, cause, out, ret_unknown) && event_encode(&event, out);
 }

@@ -1,9 +1,10 @@
-/* lost_calls: the calls of a turn whose process died before they were answered.
+/* lost_calls: the calls of a turn whose record broke off before they were answered: its process
+ * died, or the store refused the rest.
  *
- * A call is recorded before it is made, and its answer afterwards. If the process dies between
- * the two, the record shows that the call may have taken effect. It is never made again. The
- * next process records what is known of it (conversation/effect.h), and later turns of that
- * session read that.
+ * A call is recorded before it is made, and its answer afterwards. If the record breaks off between
+ * the two, it shows that the call may have taken effect. The call is never made again. Who ends the
+ * record (recover.h, late_ends.h) writes what is known of it (conversation/effect.h), and later
+ * turns of that session read that.
  *
  * Memory   calls own copies of their ids.
  * Threads  none; values only.
@@ -12,6 +13,7 @@
 #ifndef WEIR_TURN_LOST_CALLS_H
 #define WEIR_TURN_LOST_CALLS_H
 
+#include "base/err.h"
 #include "base/text.h"
 #include "wire/event.h"
 
@@ -26,6 +28,7 @@ struct lost_call {
 struct lost_calls {
     struct lost_call *calls;
     size_t count, room;
+    uint64_t read;      /* events, from the run's first */
     struct buf reply;   /* the text of the unfinished reply */
     struct buf speaker; /* the agent that gave it */
 };
@@ -39,9 +42,21 @@ MUST_CHECK bool lost_calls_read(struct lost_calls *calls, struct str events);
 /* Whether a call that is not idempotent was made, answered or not. */
 bool lost_calls_acted(const struct lost_calls *calls);
 
-/* Append encoded events that account for the unanswered calls: for each, a tool result with an
- * error. *ret_unknown: how many of them have an unknown effect. False at the buffer's limit. */
-bool lost_calls_close(const struct lost_calls *calls, struct buf *out, size_t *ret_count,
-                      size_t *ret_unknown);
+/* Why the record broke off, in words. */
+struct lost_cause {
+    enum err_code code;
+    struct str reason;
+    struct str unmade, out; /* of a call that was not made, and of one that was not answered */
+    struct str acted, harmless; /* of the turn, if a call may have acted, and if none did */
+};
+
+extern const struct lost_cause lost_by_stop;  /* the process ended */
+extern const struct lost_cause lost_by_store; /* the store refused what came later */
+
+/* Append the encoded events that end the run: for each unanswered call a tool result with an error,
+ * then a failure. `whole`: all of the run's events were read. *ret_unknown: how many calls have an
+ * unknown effect. False at the buffer's limit. */
+bool lost_calls_end(const struct lost_calls *calls, bool whole, const struct lost_cause *cause,
+                    struct buf *out, size_t *ret_unknown);
 
 #endif

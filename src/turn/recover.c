@@ -11,7 +11,6 @@
 
 #define ENDING_MAX_BYTES (24 * MIB) /* the last events of an interrupted run */
 #define RUN_MAX_BYTES (16 * MIB)    /* of a run that is restored */
-#define STOPPED "the server stopped while this turn was running"
 
 struct recovery {
     struct store *store;
@@ -108,26 +107,16 @@ static void recover_on_written(struct store_write *write, const struct err *fail
 /* End the run with a failure that shows the next turn what was said and done. */
 static void write_ending(struct recovery *recovery, const struct store_load *load,
                          struct buf *out) {
-    struct event event = {.kind = EVENT_FAILED,
-                          .agent = STR_EMPTY,
-                          .failed = {.code = ERR_ABORTED,
-                                     .reason = STR_INIT("INTERRUPTED"),
-                                     .message = STR_EMPTY}};
     struct lost_calls calls;
-    size_t count, unknown = 0;
+    size_t unknown;
     lost_calls_init(&calls);
     bool whole = !load->more;
     for (size_t i = 0; i < load->section_count && whole; i++)
         whole = lost_calls_read(&calls, load->sections[i].events);
-    bool fits = lost_calls_close(&calls, out, &count, &unknown);
-    recovery->found.effects_unknown += unknown;
-    event.failed.acted = !whole || lost_calls_acted(&calls);
-    event.failed.message = event.failed.acted ? STR(STOPPED) : STR(STOPPED "; ask again");
-    event.failed.said = buf_str(&calls.reply);
-    if (calls.reply.len) event.agent = buf_str(&calls.speaker);
-    fits = fits && event_encode(&event, out);
+    bool fits = lost_calls_end(&calls, whole, &lost_by_stop, out, &unknown);
     assert(fits);
     (void)fits;
+    recovery->found.effects_unknown += unknown;
     lost_calls_done(&calls);
 }
 

@@ -9,6 +9,7 @@
 #include "record/unkept.h"
 #include "session/waiting.h"
 #include "turn/dormant_wake.h"
+#include "turn/late_ends.h"
 #include "turn/turn.h"
 
 #include <assert.h>
@@ -168,6 +169,7 @@ static void run_over(void *ctx) {
     run_leave_slot(run);
     run_drop_keys(run);
     struct turn_record *record = make_record(run);
+    if (run->record.lost) late_ends_add(run->record.host, record_id(&run->record));
     run_leave_session(run, record);
     run_forgo_session(run);
     run_unref(run);

@@ -283,7 +283,7 @@ static void answer_run(const struct store *store, struct store_load *load) {
         known = true;
         cut_section(load, &used, walk.section);
     }
-    load->open = store->changes && known && !is_over(store, load->run);
+    load->open = known && !is_over(store, load->run);
 }
 
 static void note_unfinished(struct store_load *load, const struct store_section *section) {
