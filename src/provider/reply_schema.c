@@ -6,6 +6,9 @@
 #define SUBSCHEMAS_MAX 5000 /* also OpenAI's limit of properties */
 #define MEMBERS_MAX 1000    /* of one object */
 
+/* A subschema is read once for each level above it, and again at each reference to it. */
+#define READ_MAX_BYTES (32 * MIB)
+
 /* --- what the vendors know ---------------------------------------------------------------- */
 
 #define OPENAI (1u << SCHEMA_OPENAI)
@@ -59,8 +62,13 @@ static const struct {
 struct walk {
     struct json root;
     unsigned vendor;
-    size_t subschemas, levels;
+    size_t subschemas, levels, read_bytes;
 };
+
+static bool may_read(struct walk *walk, struct json value) {
+    walk->read_bytes += value.raw.len;
+    return walk->read_bytes <= READ_MAX_BYTES;
+}
 
 static bool fits(struct walk *walk, struct json schema);
 
@@ -126,6 +134,7 @@ static struct json definition_of(struct json root, struct json ref) {
 static bool fits_ref(struct walk *walk, struct json schema, struct json ref) {
     if (ref.kind != JSON_STRING) return false;
     if (walk->vendor == OPENAI) return json_count(schema) == 1;
+    if (!may_read(walk, walk->root)) return false;
     struct json definition = definition_of(walk->root, ref);
     return definition.kind != JSON_NONE && fits(walk, definition);
 }
@@ -193,7 +202,7 @@ static bool fits_here(struct walk *walk, struct json schema) {
 
 static bool fits(struct walk *walk, struct json schema) {
     if (schema.kind != JSON_OBJECT || walk->subschemas++ == SUBSCHEMAS_MAX ||
-        walk->levels == LEVELS_MAX)
+        walk->levels == LEVELS_MAX || !may_read(walk, schema))
         return false;
     walk->levels++;
     bool fine = fits_here(walk, schema);

@@ -106,6 +106,31 @@ static void references_that_multiply_are_given_up(void **state) {
 
 static const struct message ask[] = {M_USER("q")};
 
+/* Each reference is one subschema, but what it means is long. */
+static void references_to_a_long_definition_are_given_up(void **state) {
+    (void)state;
+    static const struct {
+        unsigned references;
+        bool enforced;
+    } cases[] = {{10, true}, {500, false}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct buf text;
+        struct err e;
+        struct json schema = {.kind = JSON_NONE};
+        buf_init(&text, MIB);
+        append_json(&text, "{'type':'object','additionalProperties':false,'properties':{'a':"
+                           "{'$ref':'#/$defs/d'}");
+        for (unsigned k = 1; k < cases[i].references; k++)
+            buf_printf(&text, ",\"p%u\":{\"$ref\":\"#/$defs/d\"}", k);
+        append_json(&text, "},'$defs':{'d':{'type':'string','description':'");
+        for (size_t k = 0; k < 10000; k++) buf_append(&text, STR("long long "));
+        append_json(&text, "'}}}");
+        assert_true(json_read(buf_str(&text), &schema, &e));
+        assert_int_equal(reply_schema_is_enforced(schema, SCHEMA_ANTHROPIC), cases[i].enforced);
+        buf_done(&text);
+    }
+}
+
 static void assert_form(const char *text, bool loose, enum reply_form openai,
                         enum reply_form anthropic) {
     struct buf room;
@@ -150,6 +175,7 @@ int main(void) {
         cmocka_unit_test(what_a_vendor_does_not_know_is_not_sent_to_it),
         cmocka_unit_test(a_reference_may_lead_back_at_openai_only),
         cmocka_unit_test(references_that_multiply_are_given_up),
+        cmocka_unit_test(references_to_a_long_definition_are_given_up),
         cmocka_unit_test(the_form_follows_from_the_schema_and_the_caller),
         cmocka_unit_test(what_is_no_schema_is_refused),
     };
