@@ -146,13 +146,19 @@ static void on_session_updated(struct live *live, const struct live_event *event
     if (!live->freed) live_call_go_on(live);
 }
 
+/* Whether an answer that comes is that of the call: the call may be new, and the question that is
+ * out one that was cancelled. */
+static bool is_awaited(const struct live *live) {
+    return live->call && live->call->sent;
+}
+
 /* One that no call waits for is stopped at once. */
 static void on_response_created(struct live *live, const struct live_event *event) {
     bool asked = live->state == LIVE_ASKED;
     if (!asked && live->state != LIVE_READY) return;
     buf_clear(&live->response);
     buf_append(&live->response, str_head(event->response, ID_MAX_BYTES));
-    if (asked && live->call)
+    if (asked && is_awaited(live))
         live_move(live, LIVE_ANSWERING);
     else
         live_stop_answer(live);
@@ -185,7 +191,7 @@ static void on_response_done(struct live *live, const struct live_event *event) 
     if ((!wanted && live->state != LIVE_STOPPING) || !is_current(live, event)) return;
     live_move(live, LIVE_READY);
     buf_clear(&live->response);
-    if (wanted) live_call_done(live, event);
+    if (wanted && is_awaited(live)) live_call_done(live, event);
     if (!live->freed) live_call_go_on(live);
 }
 
@@ -204,7 +210,7 @@ static void on_error_of_turn(struct live *live, const struct live_event *event,
         return;
     }
     if (!ours || cancel) return;
-    bool asked = live->call && live->call->sent;
+    bool asked = is_awaited(live);
     if (live->state == LIVE_ASKED && (create || !event->event_id.len))
         live_move(live, LIVE_READY);
     if (live->state == LIVE_ANSWERING && asked) live_stop_answer(live);
@@ -335,7 +341,7 @@ static void live_on_end(const struct websocket_end *end, void *ctx) {
     live->socket = NULL;
     live->ended = true;
     live_failure_of(live, end, &live->end);
-    if (!list_empty(&live->messages)) return; /* they come first */
+    if (is_held(live) || !list_empty(&live->messages)) return; /* on_go_on() reports it */
     live->inside++;
     live_end(live, &live->end);
     live->inside--;

@@ -147,6 +147,7 @@ static void live_cancel(struct provider_call *call) {
     live->call = NULL;
     live->held = false;
     free(call);
+    live->inside++;
     if (sent && live->state == LIVE_ANSWERING) live_stop_answer(live);
     if (!sent && live->state != LIVE_OVER && live->state != LIVE_READY) {
         err_set(&failure.why, ERR_DEADLINE_EXCEEDED, "it did not get ready for a question");
@@ -154,6 +155,8 @@ static void live_cancel(struct provider_call *call) {
     } else if (live->state != LIVE_OVER) {
         loop_defer(live->loop, &live->go_on);
     }
+    live->inside--;
+    live_release(live);
 }
 
 static void live_kind_free(struct provider *provider) {

@@ -26,7 +26,7 @@ static struct live_model *model;
 static struct live *live;
 static struct provider_call *call;
 static struct buf heard; /* what the call and the owner heard, in words */
-static bool lost, pauses, cancels;
+static bool lost, pauses, cancels, frees;
 
 static void on_ready(void *ctx) {
     (void)ctx;
@@ -37,6 +37,9 @@ static void on_over(const struct reply_failure *failure, bool sound_lost, void *
     (void)ctx;
     lost = sound_lost;
     buf_printf(&heard, "over %s;", failure->reason);
+    if (!frees) return;
+    live_free(live);
+    live = NULL;
 }
 
 static void on_room(void *ctx) {
@@ -89,7 +92,7 @@ static int setup(void **state) {
                                                   .events = &events});
     buf_init(&heard, 64 * KIB);
     call = NULL;
-    lost = pauses = cancels = false;
+    lost = pauses = cancels = frees = false;
     return 0;
 }
 
@@ -290,6 +293,31 @@ static void one_cancelled_before_it_began_is_stopped_when_it_begins(void **state
     ask();
 }
 
+static void the_answer_to_a_cancelled_question_is_not_that_to_the_next(void **state) {
+    static const char *const ends[] = {"cancelled", "completed"};
+    (void)state;
+    get_ready();
+    for (size_t i = 0; i < ARRAY_LEN(ends);
+         i++) { /* also one that comes without its beginning */
+        ask();
+        live_provider(live)->kind->cancel(call);
+        ask_for(&request);
+        SENT_NOTHING();
+        if (i == 0) {
+            begin("r1");
+            SENT("response.cancel");
+            say("r1", "old words");
+        }
+        finish("r1", ends[i]);
+        assert_heard("");
+        SENT("hello", "response.create");
+        begin("r2");
+        say("r2", "new words");
+        finish("r2", "completed");
+        assert_heard("text new words;usage 5;done;");
+    }
+}
+
 static void an_answer_that_nobody_asked_for_is_stopped(void **state) {
     (void)state;
     get_ready();
@@ -338,6 +366,22 @@ static void a_pause_keeps_what_had_come(void **state) {
     assert_false(lost);
 }
 
+static void a_pause_keeps_the_end_of_the_connection_too(void **state) {
+    (void)state;
+    get_ready();
+    ask();
+    begin("r1");
+    pauses = true;
+    say("r1", "one");
+    fake_websocket_end(&(struct websocket_end){.opened = true, .why = {.code = ERR_NONE}});
+    loop_turn(loop);
+    assert_heard("text one;");
+    pauses = false;
+    live_provider(live)->kind->resume(call);
+    loop_turn(loop);
+    assert_heard("failed PROVIDER_BROKEN;over PROVIDER_BROKEN;");
+}
+
 static void a_call_may_be_cancelled_in_its_callback(void **state) {
     (void)state;
     get_ready();
@@ -347,6 +391,23 @@ static void a_call_may_be_cancelled_in_its_callback(void **state) {
     say("r1", "one");
     SENT("response.cancel");
     assert_heard("text one;");
+}
+
+#define SHORT_SOUND "{\"type\":\"input_audio_buffer.append\",\"audio\":\"YWJj\"}\n"
+
+static void it_may_be_freed_when_a_cancel_finds_no_room(void **state) {
+    (void)state;
+    get_ready();
+    ask();
+    begin("r1");
+    for (size_t i = 0; i < MIB / strlen(SHORT_SOUND); i++) /* the fake's room */
+        assert_true(live_hear(live, STR("abc")));
+    assert_false(live_is_over(live));
+    frees = true;
+    live_provider(live)->kind->cancel(call);
+    call = NULL;
+    assert_heard("over PROVIDER_BROKEN;");
+    assert_null(live);
 }
 
 static void a_lost_connection_fails_the_turn_once(void **state) {
@@ -411,10 +472,13 @@ int main(void) {
         TEST(an_interrupted_answer_says_no_more_and_is_done),
         TEST(the_rest_of_a_cancelled_answer_reaches_nobody),
         TEST(one_cancelled_before_it_began_is_stopped_when_it_begins),
+        TEST(the_answer_to_a_cancelled_question_is_not_that_to_the_next),
         TEST(an_answer_that_nobody_asked_for_is_stopped),
         TEST(an_error_about_the_question_fails_it),
         TEST(a_pause_keeps_what_had_come),
+        TEST(a_pause_keeps_the_end_of_the_connection_too),
         TEST(a_call_may_be_cancelled_in_its_callback),
+        TEST(it_may_be_freed_when_a_cancel_finds_no_room),
         TEST(a_lost_connection_fails_the_turn_once),
         TEST(lost_sound_is_reported),
         TEST(why_there_is_no_connection_is_said),
