@@ -21,9 +21,9 @@ struct doomed_row {
 /* One look, or one forgetting; it outlives a sweep that was stopped. */
 struct sweep_ask {
     struct store_task task;
-    struct sweep *sweep; /* NULL: stopped */
-    int64_t now_ms;
-    struct arena *arena; /* made again by each run of the task */
+    struct sweep *sweep;      /* NULL: stopped */
+    int64_t now_ms, again_ms; /* of the look; when what stays is due again */
+    struct arena *arena;      /* made again by each run of the task */
     struct doomed_row rows[ROWS_MAX];
     size_t count;
 };
@@ -60,13 +60,24 @@ static bool sweep_look(struct database *db, void *ctx, struct err *e) {
     return database_end(&list);
 }
 
+/* What stays is due after all that is due now: a few objects that can never be deleted must not be
+ * all that a look finds. */
+static bool put_off(struct database *db, const struct doomed_row *row, int64_t again_ms,
+                    struct err *e) {
+    return database_run_with(db, "UPDATE object_doomed SET due_ms = ? WHERE object = ?",
+                             VALUES(sql_number(again_ms), sql_bytes(row->object)), e);
+}
+
 static bool sweep_forget(struct database *db, void *ctx, struct err *e) {
     const struct sweep_ask *ask = ctx;
     bool ok = true;
     for (size_t i = 0; ok && i < ask->count; i++) {
-        if (ask->rows[i].gone)
+        const struct doomed_row *row = &ask->rows[i];
+        if (row->gone)
             ok = database_run_with(db, "DELETE FROM object_doomed WHERE object = ?",
-                                   VALUES(sql_bytes(ask->rows[i].object)), e);
+                                   VALUES(sql_bytes(row->object)), e);
+        else
+            ok = put_off(db, row, ask->again_ms, e);
     }
     return ok;
 }
@@ -146,6 +157,7 @@ static void look(void *ctx) {
     struct sweep_ask *ask = sweep->ask = MEM_NEW(struct sweep_ask);
     ask->sweep = sweep;
     ask->now_ms = clock_unix_ms();
+    ask->again_ms = ask->now_ms + (int64_t)sweep->period_ms;
     ask->task = (struct store_task){.reads_only = true, .fn = sweep_look, .on_done = on_seen};
     store_run(sweep->store, sweep->loop, &ask->task, ask);
 }

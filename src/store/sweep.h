@@ -3,8 +3,8 @@
  *     resting ─▶ looking ─▶ deleting ─▶ forgetting ─▶ looking ...     nothing due: resting
  *
  * A row is forgotten only after the storage has said that its object is gone. What cannot be
- * deleted now is tried again in the next round. Several processes with one store may sweep at
- * once: deleting twice does no harm.
+ * deleted now is due again a period later, after all else that is due now. Several processes with
+ * one store may sweep at once: deleting twice does no harm.
  *
  * Memory   sweep_stop() ends it; a task of the store that is under way ends by itself.
  * Threads  the loop's.
