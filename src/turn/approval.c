@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "session/waiting.h"
 #include "turn/dormant_wake.h"
+#include "turn/request_item.h"
 #include "turn/turn.h"
 #include "wire/json.h"
 
@@ -44,6 +45,8 @@ void run_ask_human(struct run *run, struct turn_call *call) {
     if (!write_question(run, call, &run->approval.question) ||
         !name_question(run, call, &run->approval.id))
         return;
+    run_append_request(run);
+    if (run->ending_begun) return;
     struct event event = {.kind = EVENT_APPROVAL,
                           .approval = {.call_id = run->approval.id,
                                        .question = run->approval.question,

@@ -25,10 +25,10 @@ static struct dormant_runs *dormant_of(struct engine *engine) {
 
 /* Whether restore_run.c can bring the run back; else it must not leave memory. */
 static bool has_only_events(const struct run *run) {
-    return !run->request.system.len && !run->request.schema && !run->caller_tools.count &&
-           !run->model_round.repairing && run->compaction.state != COMPACTION_REPLACED &&
-           !run->record.lost && run->admission.lease.parent == 0 &&
-           run->calls.transfers <= TRANSFERS_MAX && run->detached.for_ms / 1000 < ALONE_MAX_S;
+    return !run->request.system.len && !run->model_round.repairing &&
+           run->compaction.state != COMPACTION_REPLACED && !run->record.lost &&
+           run->admission.lease.parent == 0 && run->calls.transfers <= TRANSFERS_MAX &&
+           run->detached.for_ms / 1000 < ALONE_MAX_S;
 }
 
 static bool is_read(const struct run *run) {

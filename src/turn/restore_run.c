@@ -1,6 +1,7 @@
 #include "turn/restore_run.h"
 
 #include "base/clock.h"
+#include "turn/request_item.h"
 #include "turn/turn.h"
 #include "wire/json.h"
 
@@ -140,6 +141,12 @@ static bool restore_run_take_approval(struct restoring *restoring, const struct 
     return true;
 }
 
+static bool restore_run_take_item(struct run *run, const struct event *event) {
+    struct str type = event->item.type, bytes = event->item.bytes;
+    if (str_equal(type, STR(ASIDE_PRINT_ITEM))) return run_note_print(run, bytes);
+    return !str_equal(type, STR(REQUEST_ITEM)) || run_restore_request(run, bytes);
+}
+
 static bool restore_run_take(const struct event *event, void *ctx) {
     struct restoring *restoring = ctx;
     struct run *run = restoring->run;
@@ -153,9 +160,7 @@ static bool restore_run_take(const struct event *event, void *ctx) {
     case EVENT_TOOL_CALL: return take_tool_call(restoring, event);
     case EVENT_TOOL_RESULT: return restore_run_take_result(restoring, event);
     case EVENT_APPROVAL: return restore_run_take_approval(restoring, event);
-    case EVENT_ITEM:
-        return !str_equal(event->item.type, STR(ASIDE_PRINT_ITEM)) ||
-               run_note_print(run, event->item.bytes);
+    case EVENT_ITEM: return restore_run_take_item(run, event);
     default: return true;
     }
 }

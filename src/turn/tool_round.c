@@ -6,6 +6,7 @@
 #include "session/session.h"
 #include "turn/call_args.h"
 #include "turn/long_result.h"
+#include "turn/request_item.h"
 #include "turn/restore_run.h"
 #include "turn/turn.h"
 #include "wire/json_unique.h"
@@ -361,6 +362,8 @@ void run_work_answered(struct run *run) {
 /* --- the way in --------------------------------------------------------------------------- */
 
 static void record_question(struct run *run, struct turn_call *call) {
+    run_append_request(run);
+    if (run->ending_begun) return;
     struct event event = {.kind = EVENT_APPROVAL,
                           .approval = {.call_id = call->call_id,
                                        .question = run->approval.question,

@@ -4,7 +4,10 @@ OpenAI and Anthropic refuse a request that has them enforce a schema which they 
 caller of one vendor's API may be served by another's model."""
 import json
 
+import harness
+import prompts
 import pytest
+import vendors
 from sdks import anthropic, openai
 
 OPEN = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
@@ -145,3 +148,31 @@ def test_a_format_that_is_none_is_refused(house, models, kind):
                 model="manager", max_tokens=100, messages=SAY, extra_body={"output_config": {"format": form}}
             )
     assert not models.asked
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_the_schema_and_the_tools_of_a_caller_hold_after_a_restart_at_a_question(house, models, kind, end):
+    """A turn that waits for a person is asked for as before, whichever process goes on with it."""
+    weir = house([{"tools": {"calculator": "ask"}}])
+    ask = vendors.call("calculator", {"expression": "6*7"}, id="c1")
+    models.say(house.model, ask, ask, "no JSON", json.dumps(GIVEN), "Done.")
+    weather = {"name": "weather", "description": "d", "parameters": {"type": "object"}}
+    chat = {"messages": [{"role": "user", "content": "go"}], "tools": [{"type": "function", "function": weather}]}
+    shaped = {"input": "go", "session_id": "shaped", "config": {"output_schema": OPEN}}
+    with weir.http(headers=harness.bearer()) as http:
+        assert http.post("/invoke", json=shaped).json()["metadata"]["interrupted"] is True
+        first = said_by_vendor(kind, models.asked[-1].body)
+        asked = http.post("/v1/chat/completions", json=chat, headers={"x-session-id": "tools"})
+        assert "approval" in asked.json()["weir"]
+        offered = prompts.of(kind, models.asked[-1].body).tools
+        assert "weather" in offered
+    getattr(weir, end)()
+    weir.start()
+    with weir.http(headers=harness.bearer()) as http:
+        answer = http.post("/resume", json={"thread_id": "shaped", "human_input": "yes"})
+        assert json.loads(answer.json()["output"]) == GIVEN, "checked, and repaired once"
+        assert said_by_vendor(kind, models.asked[-1].body) == first
+        chat["messages"] = [{"role": "user", "content": "yes"}]
+        answer = http.post("/v1/chat/completions", json=chat, headers={"x-session-id": "tools"})
+        assert answer.json()["choices"][0]["message"]["content"] == "Done."
+        assert prompts.of(kind, models.asked[-1].body).tools == offered

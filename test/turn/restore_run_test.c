@@ -9,6 +9,7 @@
 #include "turn/dormant_wake.h"
 #include "turn/lost_calls.h"
 #include "turn/recover.h"
+#include "turn/request_item.h"
 
 /* --- a process that ends and begins again ------------------------------------------------- */
 
@@ -570,6 +571,114 @@ static void one_whose_events_are_damaged_may_have_acted(void **state) {
     fake_store_always_commit(f->store);
 }
 
+/* --- what the caller asked for ------------------------------------------------------------ */
+
+static const struct tool_offer brought_tools[] = {
+    {STR_INIT("weather"), STR_INIT("\"now\""), STR_INIT("{\"type\":\"object\"}")},
+};
+
+static struct run_request shaped_request(void) {
+    struct run_request request = request_of("x");
+    request.schema = STR(" {\"type\": \"object\",\n\"required\": [\"a\"]}");
+    request.schema_loose = true;
+    request.tools = brought_tools;
+    request.tool_count = 1;
+    request.tool_choice = STR("weather");
+    request.args_as_text = true;
+    return request;
+}
+
+static void assert_as_asked_for(struct fixture *f, const struct str *choice) {
+    const struct provider_request *request = fake_request(asked(f));
+    assert_true(str_equal(str_trim(request->schema), str_trim(shaped_request().schema)));
+    assert_true(request->schema_loose);
+    assert_true(str_equal(request->tool_choice, choice ? *choice : STR_EMPTY));
+    const struct tool_offer *last = &request->tools[request->tool_count - 1];
+    assert_str(last->name, "weather");
+    assert_str(last->description, "\"now\"");
+    assert_str(last->parameters, "{\"type\":\"object\"}");
+}
+
+static bool has_seen(struct turn *turn, const char *words) {
+    turns(turn->f);
+    struct str seen = buf_str(&turn->seen);
+    return str_find(seen, str_from(words)) < seen.len;
+}
+
+/* The second question adds no second copy. */
+static void what_the_caller_asked_for_holds_after_a_restart(void **state) {
+    (void)state;
+    for (enum telling how = STAYS; how < TELLINGS; how++) {
+        struct fixture f;
+        struct turn turn, first, second;
+        struct run_request request = shaped_request();
+        fixture_init(&f, true);
+        start(&turn, &f, &request);
+        assert_as_asked_for(&f, &request.tool_choice);
+        ask_human(&f, "a1", "");
+        assert_true(has_seen(&turn, "item(" REQUEST_ITEM ")"));
+        end(&turn);
+        if (how == RESTARTS) restart_and_recover(&f);
+        if (how >= SLEEPS) sleep_and_wake(&f);
+        answer_as_human(&first, &f, "yes");
+        assert_as_asked_for(&f, NULL);
+        ask_human(&f, "a2", "");
+        assert_false(has_seen(&first, "item("));
+        end(&first);
+        if (how == RESTARTS) restart_and_recover(&f);
+        if (how >= SLEEPS) sleep_and_wake(&f);
+        answer_as_human(&second, &f, "yes");
+        assert_as_asked_for(&f, NULL);
+        assert_true(fake_tool_call(asked(&f), "c1", "weather", "{\"in\": "));
+        fake_done(asked(&f), "m");
+        loop_advance(f.loop, 1000);
+        turns(&f);
+        assert_true(has_seen(&second, "call(c1 weather {\"in\": )"));
+        assert_true(has_seen(&second, "done("));
+        end(&second);
+        fixture_done(&f);
+    }
+}
+
+/* What is asked for in a plain turn needs no copy, and neither does a plain question. */
+static void only_a_question_has_it_written(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    struct run_request request = shaped_request();
+    start(&turn, f, &request);
+    reply(f, "{\"a\":1}");
+    assert_false(has_seen(&turn, "item("));
+    end(&turn);
+    say(&turn, f, "x");
+    ask_human(f, "a1", "");
+    assert_false(has_seen(&turn, "item("));
+    run_cancel(turn.run, STR("enough"));
+    end(&turn);
+}
+
+static void a_copy_that_is_none_of_ours_is_refused(void **state) {
+    struct fixture *f = *state;
+    static const char *const wrong[] = {
+        "",
+        "{",
+        "{\"schema\":{}}",
+        "{\"schema\":{\"type\":5},\"schema_loose\":false}",
+        "{\"tools\":[]}",
+        "{\"args_as_text\":true,\"tools\":[5]}",
+        "{\"args_as_text\":true,\"tools\":[{\"name\":\"n\",\"description\":\"\"}]}",
+        "{\"args_as_text\":true,\"tools\":[{\"name\":\"n\",\"description\":\"\",\"parameters\":"
+        "[]}]}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct turn turn;
+        say(&turn, f, "x");
+        if (run_restore_request(turn.run, str_from(wrong[i]))) fail_msg("%s", wrong[i]);
+        run_cancel(turn.run, STR("enough"));
+        end(&turn);
+        turns(f);
+    }
+}
+
 static void without_its_agent_it_was_interrupted(void **state) {
     struct fixture *f = *state;
     struct turn turn;
@@ -1073,6 +1182,9 @@ int main(void) {
         STORED_TURN_TEST(it_waits_again_before_its_session_is_read),
         STORED_TURN_TEST(a_store_that_is_away_ends_no_run),
         STORED_TURN_TEST(one_whose_events_are_damaged_may_have_acted),
+        cmocka_unit_test(what_the_caller_asked_for_holds_after_a_restart),
+        STORED_TURN_TEST(only_a_question_has_it_written),
+        STORED_TURN_TEST(a_copy_that_is_none_of_ours_is_refused),
         STORED_TURN_TEST(without_its_agent_it_was_interrupted),
         STORED_TURN_TEST(one_that_does_not_fit_in_its_memory_was_interrupted),
         cmocka_unit_test(an_agent_from_elsewhere_is_asked_for_and_waits_on),
