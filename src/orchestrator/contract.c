@@ -219,6 +219,7 @@ static void contract_begin(struct orchestrator *orchestrator) {
     struct str nats = orchestrator_nats(options);
     if (nats.len)
         orchestrator->outbox = outbox_new(orchestrator->loop, &orchestrator->queries, nats);
+    if (orchestrator->sockets) sockets_admit(orchestrator->sockets);
     log_info("the orchestrator's tables are found; the driver of runtimes is '%s'",
              orchestrator_drivers[options->driver]);
 }

@@ -502,6 +502,7 @@ bool sockets_new(struct orchestrator *orchestrator, struct sockets **ret, struct
         free(sockets);
         return false;
     }
+    socketio_admit(sockets->server, false);
     *ret = sockets;
     return true;
 }
@@ -527,6 +528,10 @@ void sockets_emit(struct sockets *sockets, struct str workspace, const char *eve
     room_of(workspace, &room);
     socketio_emit(sockets->server, NAMESPACE, buf_str(&room), str_from(event), json);
     buf_done(&room);
+}
+
+void sockets_admit(struct sockets *sockets) {
+    socketio_admit(sockets->server, true);
 }
 
 void sockets_drain(struct sockets *sockets) {

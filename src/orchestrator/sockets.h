@@ -30,6 +30,9 @@ void sockets_routes(void *instance, struct route_table *ret);
 void sockets_emit(struct sockets *sockets, struct str workspace, const char *event,
                   struct str json);
 
+/* Turns can begin: sessions may. */
+void sockets_admit(struct sockets *sockets);
+
 /* The process stops: no new sessions. Those that are open hear their turns to the end. */
 void sockets_drain(struct sockets *sockets);
 

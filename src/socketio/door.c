@@ -18,8 +18,8 @@ static const struct route_failure bad_version = {
     400, STR_INIT("5"), STR_INIT("Unsupported protocol version"), {"", 0}};
 static const struct route_failure too_many = {
     503, STR_INIT("3"), STR_INIT("there are too many sessions; try again later"), {"", 0}};
-static const struct route_failure stopped = {
-    503, STR_INIT("3"), STR_INIT("the server stops"), {"", 0}};
+static const struct route_failure shut = {
+    503, STR_INIT("3"), STR_INIT("the server begins or stops; try again"), {"", 0}};
 
 struct question {
     char eio[PARAMETER_MAX_BYTES], transport[PARAMETER_MAX_BYTES], sid[PARAMETER_MAX_BYTES];
@@ -55,11 +55,15 @@ static const struct route_failure *door_judge(const struct question *question) {
     return str_equal(question->version, STR("4")) ? NULL : &bad_version;
 }
 
+static bool is_shut(const struct socketio *server, const struct branch *branch) {
+    return branch->stopped || atomic_load(&server->draining) || atomic_load(&server->shut);
+}
+
 /* Whether one more session may begin. If not, the call has been answered. */
 static bool may_begin(struct socketio *server, struct route_call *call) {
     struct err e;
-    if (atomic_load(&server->draining) || socketio_branch(server, route_loop(call))->stopped) {
-        route_fail(call, &stopped);
+    if (is_shut(server, socketio_branch(server, route_loop(call)))) {
+        route_fail(call, &shut);
     } else if (atomic_load(&server->session_count) >= server->options.sessions_max) {
         route_fail(call, &too_many);
     } else if (!mem_check(SESSION_BYTES, &e)) {

@@ -46,6 +46,7 @@ struct socketio {
     struct map *ids; /* guarded by `lock`: session ids to peers */
     atomic_size_t session_count, socket_count;
     atomic_size_t crate_count; /* of all peers */
+    atomic_bool shut;          /* new sessions are refused for now */
     atomic_bool draining;
     atomic_uint_fast64_t opened, upgraded, refused, received, emitted, sent, lagged;
     void (*on_stopped)(void *ctx);

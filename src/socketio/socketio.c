@@ -122,6 +122,10 @@ const struct route_table *socketio_routes(struct socketio *server) {
 
 /* --- stopping ------------------------------------------------------------------------------ */
 
+void socketio_admit(struct socketio *server, bool admits) {
+    atomic_store(&server->shut, !admits);
+}
+
 void socketio_drain(struct socketio *server) {
     atomic_store(&server->draining, true);
 }

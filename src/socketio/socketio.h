@@ -119,6 +119,10 @@ MUST_CHECK bool socketio_new(const struct socketio_options *options, struct sock
  * socketio_free(). */
 const struct route_table *socketio_routes(struct socketio *server);
 
+/* Whether new sessions may begin, as they may at first. Until then a client gets 503 and comes again;
+ * one that a namespace has refused does not. Any thread. */
+void socketio_admit(struct socketio *server, bool admits);
+
 /* Refuse new sessions. Those that are open outlive route_site_stop() now and are the owner's to end,
  * with socketio_stop(). Any thread. */
 void socketio_drain(struct socketio *server);

@@ -118,11 +118,15 @@ def test_without_its_tables_it_serves_nobody_and_says_how_to_make_them(orchestra
     weir.start()
     eventually(lambda: "weir orchestrate --migrate" in weir.log())
     assert weir.http().get("/v1/users/usage/summary").status_code == 503
+    # Clients of Socket.IO come again after a 503; one that was "unauthorized" would not.
+    opening = "/socket.io/?EIO=4&transport=polling"
+    assert weir.http().get(opening).status_code == 503
     weir.stop()
     assert "version 2 now, from 0" in weir.migrate()
     assert "up to date: version 2" in weir.migrate()
     with weir:
         assert text_of(weir.say("hi")).startswith("Fake")
+        assert weir.http().get(opening).status_code == 200
 
 
 # --- runtimes elsewhere --------------------------------------------------------------------
