@@ -32,6 +32,18 @@ const struct err_kind err_kinds[ERR_CODE_COUNT] = {
     /* clang-format on */
 };
 
+/* What is quoted is often cut to a length, between two bytes of a character. Protobuf takes no
+ * such text. */
+static void err_repair(char text[static ERR_TEXT_BYTES]) {
+    struct str said = str_from(text);
+    char room[ERR_TEXT_BYTES - 1];
+    struct buf whole = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    if (utf8_valid(said)) return;
+    utf8_append_repaired(&whole, said);
+    memcpy(text, room, whole.len);
+    text[whole.len] = '\0';
+}
+
 bool err_set(struct err *e, enum err_code code, const char *format, ...) {
     va_list values;
     va_start(values, format);
@@ -41,6 +53,7 @@ bool err_set(struct err *e, enum err_code code, const char *format, ...) {
     if ((size_t)len >= sizeof(e->text))
         e->text[utf8_cut(str_from(e->text), sizeof(e->text) - 1)] = '\0';
     va_end(values);
+    err_repair(e->text);
     return false;
 }
 

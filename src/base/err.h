@@ -60,7 +60,7 @@ extern const struct err_kind err_kinds[ERR_CODE_COUNT];
 struct err {
     enum err_code code;
     uint32_t retry_after_ms;   /* when asking again can help; 0: unknown. err_set() clears it */
-    char text[ERR_TEXT_BYTES]; /* ends in NUL; valid UTF-8 when its parts were */
+    char text[ERR_TEXT_BYTES]; /* ends in NUL; valid UTF-8, whatever was quoted */
 };
 
 /* Start an error. Returns false. */

@@ -39,6 +39,29 @@ static void long_text_is_cut_between_characters(void **state) {
     }
 }
 
+static void a_quote_that_was_cut_inside_a_character_is_repaired(void **state) {
+    (void)state;
+    struct err e;
+    for (size_t cut = 0; cut <= 4; cut++) {
+        err_set(&e, ERR_NOT_FOUND, "no agent named 'x" STR_FMT "'; ask again",
+                STR_ARG(str_head(STR("😈"), cut)));
+        assert_true(utf8_valid(err_text(&e)));
+        assert_true(str_ends(err_text(&e), STR("'; ask again")));
+    }
+    assert_str(err_text(&e), "no agent named 'x😈'; ask again");
+    err_set(&e, ERR_NOT_FOUND, "no agent named 'x" STR_FMT "'", STR_ARG(str_head(STR("é"), 1)));
+    assert_str(err_text(&e), "no agent named 'x\xEF\xBF\xBD'");
+    err_add(&e, "\xFF");
+    assert_str(err_text(&e), "\xEF\xBF\xBD: no agent named 'x\xEF\xBF\xBD'");
+
+    /* Each bad byte becomes three: what does not fit is left out. */
+    char bad[ERR_TEXT_BYTES];
+    memset(bad, '\xFF', sizeof(bad));
+    err_set(&e, ERR_INTERNAL, STR_FMT, STR_ARG(str_of(bad, sizeof(bad))));
+    assert_true(utf8_valid(err_text(&e)));
+    assert_true(strlen(e.text) < ERR_TEXT_BYTES);
+}
+
 static void an_error_may_quote_itself_by_adding(void **state) {
     (void)state;
     struct err e;
@@ -75,6 +98,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(context_goes_in_front),
         cmocka_unit_test(long_text_is_cut_between_characters),
+        cmocka_unit_test(a_quote_that_was_cut_inside_a_character_is_repaired),
         cmocka_unit_test(an_error_may_quote_itself_by_adding),
         cmocka_unit_test(every_code_has_a_whole_row),
         cmocka_unit_test(codes_are_found_by_any_spelling_of_their_name),

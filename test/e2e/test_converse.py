@@ -292,6 +292,8 @@ REFUSED = {
     "no workspace": (dict(workspace_id=""), "INVALID_ARGUMENT"),
     "no user": (dict(user_id=""), "INVALID_ARGUMENT"),
     "an unknown agent": (dict(agent_id="nobody"), "NOT_FOUND"),
+    # Shown up to a length, which is inside a character: the event was no protobuf.
+    "an unknown agent with a long name": (dict(agent_id="x" + "\u00e4" * 60), "NOT_FOUND"),
     "another workspace": (dict(workspace_id="ws-2"), "PERMISSION_DENIED"),
     "another user": (dict(user_id="user-2"), "PERMISSION_DENIED"),
 }

@@ -14,6 +14,7 @@ import grpc
 import hpack
 import nimi_client as nimi
 import pytest
+from google.rpc import status_pb2
 from nimi.runtime.v1 import account_pb2, account_pb2_grpc, app_pb2, app_pb2_grpc, audit_pb2, auth_pb2
 from nimi.runtime.v1 import local_pb2, local_pb2_grpc
 from nimi.runtime.v1 import realtime_pb2 as rt
@@ -81,6 +82,17 @@ def test_a_name_as_long_as_a_message_is_refused(weir, name, key):
             client.ask(method(client), request(text), metadata)
         assert (found.value.code, found.value.reason) == INVALID, found.value.text
     assert client.execute("hello").output.text_generate.text  # it lives
+
+
+def test_a_quote_that_is_cut_is_text(weir):
+    """A long name is shown up to a length, which may be inside a character: the details of the
+    status were no protobuf."""
+    client = nimi.Client(weir)
+    for pad in ("", "x"):
+        with pytest.raises(nimi.Refused) as found:
+            client.execute(connector_id=pad + "ä" * 60, subject_user_id="anna")
+        status = status_pb2.Status.FromString(found.value.trailers["grpc-status-details-bin"])
+        assert found.value.reason == "AI_CONNECTOR_NOT_FOUND" and "ä" * 39 in status.message
 
 
 def embed(inputs):
