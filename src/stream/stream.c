@@ -105,6 +105,14 @@ static void wait_for_room(struct stream *stream) {
     if (!timer_waits(&stream->stall)) timer_start(&stream->stall, stream->options.stall_ms);
 }
 
+/* True: nothing follows what was read, so leave_now() is due after its projection. */
+static bool gather_last(const struct stream *stream) {
+    const struct stream_wire *wire = stream->options.wire;
+    if (!wire->gather || !cursor_is_at_end(stream->cursor)) return false;
+    wire->gather(stream->options.ctx);
+    return true;
+}
+
 /* False: the event was the last one, and the stream may have been freed. */
 static bool pass_on(struct stream *stream, const struct event *event) {
     const struct stream_wire *wire = stream->options.wire;
@@ -119,7 +127,9 @@ static bool pass_on(struct stream *stream, const struct event *event) {
     assert(!event_is_terminal(event->kind));
     enum close_frame frame = stream->options.mode == CLOSE_SINGLE ? FRAME_NONE : FRAME_DATA;
     if (frame == FRAME_DATA) close_frame(&stream->close, frame);
+    bool leaves_now = frame == FRAME_DATA && gather_last(stream);
     wire->project(event, frame, stream->options.ctx);
+    if (leaves_now) wire->leave_now(stream->options.ctx);
     return true;
 }
 
@@ -131,8 +141,7 @@ static bool pass_on_texts(struct stream *stream, size_t room) {
     struct str texts = cursor_texts(stream->cursor, room, &count);
     if (count == 0) return false;
     close_frame(&stream->close, FRAME_DATA);
-    bool leaves_now = wire->gather && cursor_is_at_end(stream->cursor);
-    if (leaves_now) wire->gather(stream->options.ctx);
+    bool leaves_now = gather_last(stream);
     wire->project_texts(texts, count, stream->options.ctx);
     if (leaves_now) wire->leave_now(stream->options.ctx);
     return true;

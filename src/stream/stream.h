@@ -51,8 +51,9 @@ struct stream_wire {
     /* `count` events of text at once, as cursor_texts() lends them, where FRAME_DATA is due.
      * NULL: each goes to `project`. */
     void (*project_texts)(struct str texts, size_t count, void *ctx);
-    /* Called around `project_texts` where nothing follows these texts yet: what is sent between the
-     * two may leave at once, and together. NULL, both: it leaves at the end of the loop turn. */
+    /* Called around the projection of what nothing follows yet and does not end the stream: what is
+     * sent between the two may leave at once, and together. NULL, both: it leaves at the end of the
+     * loop turn. */
     void (*gather)(void *ctx);
     void (*leave_now)(void *ctx);
     /* NULL, with the two after it: what is sent never waits. */
