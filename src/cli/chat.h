@@ -109,6 +109,10 @@ int chat_settings(const struct config *config, const char **args, int count);
 
 void chat_new_session(struct chat *chat);
 
+/* Go on with the session of this name, or begin one.
+ * errors  ERR_INVALID_ARGUMENT the name is too long for one; the session stays as it was */
+MUST_CHECK bool chat_take_session(struct chat *chat, struct str name, struct err *e);
+
 /* Say `problem`: to a person, or as {"type":"error"}. */
 void chat_report(struct chat *chat, const struct err *problem);
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #define ANSWER_MAX_BYTES (64 * MIB)
+#define NAME_MAX_BYTES 1024
 
 /* --- the daemon --------------------------------------------------------------------------- */
 
@@ -59,6 +60,14 @@ void chat_new_session(struct chat *chat) {
     buf_printf(&chat->session, "chat-%s-%.4s", when, id);
 }
 
+bool chat_take_session(struct chat *chat, struct str name, struct err *e) {
+    if (name.len > NAME_MAX_BYTES)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "the name of the session is longer than %d bytes", NAME_MAX_BYTES);
+    buf_clear(&chat->session);
+    return buf_append(&chat->session, name);
+}
+
 static bool newest_session(struct chat *chat, struct err *e) {
     const char *user = chat->options->user;
     struct buf path, body;
@@ -78,7 +87,7 @@ static bool newest_session(struct chat *chat, struct err *e) {
                !json_str(json_find(session, STR("session_id")), arena, &name)))
         ok = err_set(e, ERR_NOT_FOUND,
                      "there is no session to go on with; leave --continue out to begin one");
-    if (ok) buf_append(&chat->session, name);
+    ok = ok && chat_take_session(chat, name, e);
     buf_done(&body);
     buf_done(&path);
     arena_free(arena);
@@ -88,7 +97,7 @@ static bool newest_session(struct chat *chat, struct err *e) {
 static bool choose_session(struct chat *chat, struct err *e) {
     const struct chat_options *options = chat->options;
     if (options->resumes) return newest_session(chat, e);
-    if (options->session) return buf_append(&chat->session, str_from(options->session));
+    if (options->session) return chat_take_session(chat, str_from(options->session), e);
     chat_new_session(chat);
     return true;
 }
@@ -115,8 +124,8 @@ bool chat_open(struct chat *chat, const struct chat_options *options, struct err
     *chat = (struct chat){.options = options, .code = EXIT_DONE};
     own_daemon_init(&chat->own);
     daemon_target_init(&chat->target, options->config);
-    buf_init(&chat->session, KIB);
-    buf_init(&chat->agent, KIB);
+    buf_init(&chat->session, NAME_MAX_BYTES);
+    buf_init(&chat->agent, NAME_MAX_BYTES);
     chat_input_init(&chat->input, options->json);
     if (!choose_thinking(chat, show_colors(stderr, options->color), e)) return false;
     if (!find_daemon(chat, e)) return false;
@@ -124,7 +133,9 @@ bool chat_open(struct chat *chat, const struct chat_options *options, struct err
     if (!http_pool_need(chat->pool, e) || !choose_session(chat, e)) return false;
     if (!options->agent) return true;
     return chat_agent_is_known(chat, str_from(options->agent), e) &&
-           buf_append(&chat->agent, str_from(options->agent));
+           (buf_append(&chat->agent, str_from(options->agent)) ||
+            err_set(e, ERR_INVALID_ARGUMENT, "the name of the agent is longer than %d bytes",
+                    NAME_MAX_BYTES));
 }
 
 void chat_close(struct chat *chat) {

@@ -62,9 +62,10 @@ static void order_new(struct chat *chat, struct str word) {
 }
 
 static void order_session(struct chat *chat, struct str word) {
-    if (word.len) {
-        buf_clear(&chat->session);
-        buf_append(&chat->session, word);
+    struct err e;
+    if (word.len && !chat_take_session(chat, word, &e)) {
+        chat_report(chat, &e);
+        return;
     }
     event_show_line(&chat->show, "session ", buf_str(&chat->session));
 }

@@ -162,6 +162,10 @@ def test_mistakes_are_said_before_anything_is_begun(weir):
         done = ask(weir, *command_line)
         assert done.returncode == 2 and why in done.stderr.splitlines()[0]
     assert ask(weir, "chat", "--thinking", "loud").returncode == 2
+    long = "s" * 1025
+    for words, code in ((["chat", "--session", long], 1), (["run", "x", "--session", long], 1), (["chat"], 0)):
+        done = ask(weir, *words, said=f"/session {long}\n")
+        assert done.returncode == code and "the name of the session is longer than 1024 bytes" in done.stderr
     done = command("chat", "--url", "http://127.0.0.1:1", said="x\n")
     assert done.returncode == 1 and "no server answers" in done.stderr
     done = command("chat", "--url", "ftp://x", said="x\n")
