@@ -1,5 +1,6 @@
 #include "store/artifact_object.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "object/get.h"
 #include "object/put.h"
@@ -38,7 +39,7 @@ void artifact_object_name(struct str workspace, struct buf *out) {
 
 bool artifact_object_keep(struct database *db, int64_t artifact,
                           const struct artifact_place *place, struct err *e) {
-    return doomed_take(db, place->object, e) &&
+    return doomed_take(db, place->object, clock_unix_ms(), e) &&
            database_run_with(db,
                              "INSERT INTO artifact_object(artifact, object, size, etag, sum)"
                              " VALUES(?, ?, ?, ?, ?)",

@@ -18,9 +18,10 @@
 MUST_CHECK bool doomed_add(struct database *db, struct str key, int64_t due_ms, int64_t flags,
                            struct err *e);
 
-/* Take an object off.
- * errors  ERR_ABORTED it is not listed: a sweep has given it up */
-MUST_CHECK bool doomed_take(struct database *db, struct str key, struct err *e);
+/* Take an object off that is not yet due: one that is may be gone already, though a sweep has not
+ * said so.
+ * errors  ERR_ABORTED it is due, or was given up before */
+MUST_CHECK bool doomed_take(struct database *db, struct str key, int64_t now_ms, struct err *e);
 
 /* List the object of an artifact that is erased, if it has one, and forget what is known of it. */
 MUST_CHECK bool doomed_artifact(struct database *db, int64_t artifact, int64_t now_ms,

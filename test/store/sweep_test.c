@@ -3,6 +3,7 @@
 
 #include "fake/http_fake.h" /* named here: the build links it */
 #include "fixture.h"
+#include "store/doomed.h"
 
 #define ROUNDS_MAX 20 /* looks at everything that is due, before it is given up as stuck */
 
@@ -98,11 +99,30 @@ static void what_is_refused_is_tried_again(void **state) {
     assert_true(refused > ROUNDS_MAX);
 }
 
+/* A sweep deletes it first, and only then says so. */
+static void what_is_due_is_not_taken_any_more(void **state) {
+    struct database db;
+    struct err e;
+    (void)state;
+    doom("early", 1, 1000);
+    doom("late", 1, 1000);
+    fixture_database(&f, &db);
+    assert_true(doomed_take(&db, STR("early0"), 999, &e));
+    assert_false(doomed_take(&db, STR("early0"), 999, &e));
+    assert_int_equal(e.code, ERR_ABORTED);
+    assert_false(doomed_take(&db, STR("late0"), 1000, &e));
+    assert_int_equal(e.code, ERR_ABORTED);
+    database_close(&db);
+    sweep_until(1);
+    assert_int_equal(deleted, 1); /* it stays listed, so that a sweep deletes it */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_cannot_be_deleted_holds_up_nothing_else, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(what_is_refused_is_tried_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_due_is_not_taken_any_more, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
