@@ -273,7 +273,10 @@ static void what_a_runtime_says_of_a_failure_is_cut_between_characters(void **st
     for (int lost = 0; lost < 2; lost++) {
         struct scene scene;
         char said[600] = "x";
-        for (size_t i = 1; i + 2 < sizeof(said); i += 2) memcpy(said + i, "\xc3\xa9", 2);
+        for (size_t i = 1; i + 2 < sizeof(said); i += 2) {
+            said[i] = '\xc3';
+            said[i + 1] = '\xa9';
+        }
         scene_begin(&scene);
         if (lost)
             turn_end(scene.turn, TURN_LOST, str_from(said));

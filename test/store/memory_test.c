@@ -230,8 +230,10 @@ static void a_word_of_any_length_is_kept(void **state) {
     struct fixture *f = *state;
     char content[MEMORY_CONTENT_MAX_BYTES + 1] = "ramen ";
     struct buf expected;
-    for (size_t i = 6; i < MEMORY_CONTENT_MAX_BYTES - 6; i += 2)
-        memcpy(content + i, "\xc3\xa9", 2);
+    for (size_t i = 6; i < MEMORY_CONTENT_MAX_BYTES - 6; i += 2) {
+        content[i] = '\xc3';
+        content[i + 1] = '\xa9';
+    }
     memcpy(content + MEMORY_CONTENT_MAX_BYTES - 6, " kyoto", 7);
     buf_init(&expected, 32 * KIB);
     buf_printf(&expected, "core/k=%s;", content);
