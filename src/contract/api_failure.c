@@ -1,6 +1,7 @@
 #include "contract/api_failure.h"
 
 #include "provider/dialect.h"
+#include "turn/run.h"
 
 #define INVALID STR_INIT(API_FAILURE_INVALID)
 #define SERVER STR_INIT(API_FAILURE_SERVER)
@@ -38,6 +39,7 @@ static const struct {
     {STR_INIT(MODEL_CANNOT_CARRY), {400, INVALID, STR_INIT("unsupported_content"), false}},
     {STR_INIT(MODEL_CONTEXT), {400, INVALID, STR_INIT(CONTEXT_LENGTH_EXCEEDED), false}},
     {STR_INIT("UNKNOWN_CALL"), {400, INVALID, STR_INIT("unknown_call"), false}},
+    {STR_INIT(RUN_SUPERSEDED), {400, INVALID, STR_INIT(PREVIOUS_SUPERSEDED), false}},
     {STR_INIT("ANSWERED_CALL"), {400, INVALID, STR_INIT("answered_call"), false}},
     {STR_INIT("BUDGET"),
      {429, STR_INIT("insufficient_quota"), STR_INIT("insufficient_quota"), false}},

@@ -16,7 +16,8 @@
 
 #define API_FAILURE_INVALID "invalid_request_error"
 #define API_FAILURE_SERVER "server_error"
-#define CONTEXT_LENGTH_EXCEEDED "context_length_exceeded" /* the conversation is too long */
+#define PREVIOUS_SUPERSEDED "previous_response_superseded" /* it is not the newest one */
+#define CONTEXT_LENGTH_EXCEEDED "context_length_exceeded"  /* the conversation is too long */
 
 struct api_failure {
     int status;

@@ -95,6 +95,7 @@ static void start_run(struct guest_turn *turn, uint64_t mark) {
         .options = request->options,
         .extras = request->extras,
         .promised = request->promised,
+        .newest_known = request->newest_known,
         .contract = turn->form->contract,
     };
     take_session(turn, session);

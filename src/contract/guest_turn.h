@@ -37,6 +37,7 @@ struct guest_request {
     struct str tool_choice;
     const struct model_options *options; /* likewise */
     uint64_t approval_run, approval_seq; /* the question that it answers; 0: none is named */
+    uint64_t newest_known;               /* as struct run_request has it */
     bool decides; /* it must be a decision: without a question it is refused */
     bool streams;
     bool promised; /* it is answered with the run's id at once */

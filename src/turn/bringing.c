@@ -28,6 +28,18 @@ static void leave_out_known(struct import *import, size_t known) {
     import->count -= known;
 }
 
+bool run_check_past(struct run *run) {
+    const struct history *past = run->seen;
+    uint64_t newest = run->request.newest_known;
+    for (size_t i = 0; newest && i < past->record_count; i++) {
+        if (past->records[i]->run <= newest) continue;
+        run_fail(run, ERR_INVALID_ARGUMENT, STR(RUN_SUPERSEDED),
+                 STR("the conversation went on meanwhile; go on from its newest turn"));
+        return false;
+    }
+    return true;
+}
+
 void run_precede(struct run *run) {
     bool whole = run->request.brought.list.len && run->request.brought.policy == BROUGHT_WHOLE;
     run->seen_hidden = !whole && !run->conversation.starts_anew;

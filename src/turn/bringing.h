@@ -21,6 +21,9 @@ struct brought {
 /* Keep the conversation in `request`. False: it is larger than a run may hold. */
 bool run_keep_brought(struct run *run, const struct run_request *request);
 
+/* Whether the session's past is the one that the caller knows. False: the run has failed. */
+bool run_check_past(struct run *run);
+
 /* The history in `run->seen` belongs before the run's conversation, unless the caller's list is the
  * whole conversation. It is put there when it is read: most of the work is to copy it. */
 void run_precede(struct run *run);

@@ -73,6 +73,7 @@ static bool copy_texts(struct run *run, const struct run_request *from) {
 
 bool run_keep_request(struct run *run, const struct run_request *from, struct err *e) {
     struct turn_request *to = &run->request;
+    to->newest_known = from->newest_known;
     to->promised = from->promised;
     to->sticky = from->sticky;
     to->schema_loose = from->schema_loose;

@@ -22,6 +22,7 @@ struct turn_request {
     struct schema *schema;  /* that the answer must match; NULL: the agent's */
     struct str schema_text; /* the same as text */
     bool schema_loose;      /* as struct provider_request has it */
+    uint64_t newest_known;  /* as struct run_request has it */
     bool on_record;         /* what request_item.h keeps is in the run's events */
     bool promised;  /* its caller knows the id: it is recorded even if it never begins */
     bool sticky;    /* the agent that spoke last takes the turn, if it still exists */

@@ -294,6 +294,7 @@ static const struct agent *last_speaker(const struct run *run) {
 void run_begin(struct run *run) {
     if (run_await_tools(run)) return;
     run->seen = history_ref(run->admission.lease.history);
+    if (!run_check_past(run)) return;
     run_precede(run);
     if (run->request.sticky) run->agent = last_speaker(run);
     /* Results are compared with what is kept, which the guardrails have read. */

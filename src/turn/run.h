@@ -65,6 +65,9 @@ struct run_request {
                             caller sent them; or empty */
     struct str contract; /* the contract it came in by */
     const struct trace_context *trace; /* of the caller; NULL: it has none */
+    /* The newest run of the session that the caller takes for its past: if another one began since and
+     * is over first, the turn fails as SUPERSEDED. 0: any past will do. */
+    uint64_t newest_known;
     enum session_policy policy;
     bool promised;  /* the caller gets its id at once: it is recorded even if it never begins */
     bool sticky;    /* the session's last speaker takes the turn, if it still exists */
@@ -72,6 +75,8 @@ struct run_request {
     struct str print;  /* with it: the request's fingerprint, at most CLAIM_PRINT_BYTES */
     uint64_t key_mark; /* with it: from idempotency_claims_look(), before the store was asked */
 };
+
+#define RUN_SUPERSEDED "SUPERSEDED" /* a reason of failure: see newest_known */
 
 /* Start a turn. The result has one reference for the caller. Its journal can be read at once;
  * the first event comes when the run has its session.

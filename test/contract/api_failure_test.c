@@ -44,6 +44,8 @@ static void a_run_that_fails_is_the_servers_fault_unless_it_says_otherwise(void 
         api_failure_of_run(ERR_INVALID_ARGUMENT, STR("MODEL_CANNOT_CARRY"), false).status, 400);
     assert_int_equal(
         api_failure_of_run(ERR_INVALID_ARGUMENT, STR("UNKNOWN_CALL"), false).status, 400);
+    assert_str(api_failure_of_run(ERR_INVALID_ARGUMENT, STR("SUPERSEDED"), false).code,
+               "previous_response_superseded");
     struct api_failure error =
         api_failure_of_run(ERR_INVALID_ARGUMENT, STR("MODEL_CONTEXT"), false);
     assert_int_equal(error.status, 400);

@@ -1,7 +1,9 @@
 """The agents as models of OpenAI's API, as its official libraries and two chat servers meet them."""
 import base64
+import concurrent.futures
 import json
 import shutil
+import threading
 import time
 
 import harness
@@ -563,6 +565,24 @@ def test_a_conversation_goes_on_after_responses_that_came_to_nothing(start_weir)
                 client.responses.create(input="three", previous_response_id=seen)
             assert caught.value.code == "previous_response_superseded"
         assert client.responses.create(input="three", previous_response_id=second.id).output_text
+
+
+def test_of_many_that_go_on_from_a_response_at_once_one_does(client):
+    first = client.responses.create(model="writer", input="one")
+    begin = threading.Barrier(4)
+
+    def go_on(text):
+        begin.wait(PATIENCE)
+        fresh = client.with_options(max_retries=0)
+        try:
+            return fresh.responses.create(input=text, previous_response_id=first.id).output_text
+        except openai.BadRequestError as refused:
+            return refused.code
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        answers = sorted(pool.map(go_on, ["a", "b", "c", "d"]))
+    assert answers[:3] == ["previous_response_superseded"] * 3
+    assert answers[3] in ("written: a", "written: b", "written: c", "written: d")
 
 
 def test_a_function_of_the_caller_is_called_by_the_caller(client):

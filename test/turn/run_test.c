@@ -852,6 +852,30 @@ static void a_turn_that_waits_for_a_place_among_replicas_may_end(void **state) {
     fixture_done(&f);
 }
 
+/* Two that go on from the same turn: both were let in when it was the newest. */
+static void a_turn_goes_on_from_the_past_that_its_caller_knows_or_not_at_all(void **state) {
+    struct fixture *f = *state;
+    struct turn before, first, second;
+    say(&before, f, "one");
+    reply(f, "1");
+    struct run_request request = request_of("two");
+    request.newest_known = run_id(before.run);
+    start(&first, f, &request);
+    start(&second, f, &request);
+    reply(f, "2");
+    turns(f);
+    assert_seen(&first, "started(two) text(2) usage(0 -1) done(m-1 manager=2)");
+    assert_str(buf_str(&second.seen), "failed(INVALID_ARGUMENT SUPERSEDED)");
+    end(&second);
+    request.newest_known = run_id(first.run);
+    start(&second, f, &request);
+    assert_asked(f, "user=one agent/manager=1 user=two agent/manager=2 user=two");
+    reply(f, "3");
+    end(&second);
+    end(&first);
+    end(&before);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_moves_of_the_table_are_allowed),
@@ -888,6 +912,7 @@ int main(void) {
             a_turn_inside_another_needs_no_place_and_one_that_waits_for_a_human_has_none),
         cmocka_unit_test(a_turn_of_another_replica_has_a_place_of_the_workspace),
         cmocka_unit_test(a_turn_that_waits_for_a_place_among_replicas_may_end),
+        STORED_TURN_TEST(a_turn_goes_on_from_the_past_that_its_caller_knows_or_not_at_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

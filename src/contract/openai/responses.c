@@ -161,7 +161,7 @@ static void responses_prepare(struct guest_turn *base) {
 }
 
 static void refuse_superseded(struct api_turn *turn) {
-    api_turn_refuse_as(turn, 400, STR("previous_response_superseded"),
+    api_turn_refuse_as(turn, 400, STR(PREVIOUS_SUPERSEDED),
                        STR("the conversation went on after this response; go on from its "
                            "newest one, or send the whole list as input"),
                        STR("previous_response_id"));
@@ -196,10 +196,12 @@ static void on_newest(const struct asked_result *result, const struct err *faile
     struct api_turn *turn = ctx;
     struct responding *own = responding_of(turn);
     bool vain = result->ended == EVENT_FAILED || result->ended == EVENT_CANCELLED;
+    bool later = result->run > own->previous_run;
     own->asked = NULL;
+    turn->base.request.newest_known = later ? result->run : own->previous_run;
     if (failed) {
         http_turn_give_up(&turn->base.http, failed);
-    } else if (result->run <= own->previous_run) {
+    } else if (!later) {
         guest_turn_go_on(&turn->base, own->mark);
     } else if (vain) {
         own->head = run_head_look(http_turn_sessions(&turn->base.http),
