@@ -105,15 +105,15 @@ static int cli_token_check(const struct token_keys *keys, struct str text, bool 
 }
 
 static void token_explain(const struct config *config, const char *const *acts) {
-    bool checks = config->operand_count && str_equal(config->operands[0], STR("check"));
-    bool makes = config->operand_count && str_equal(config->operands[0], STR("new"));
+    struct str act =
+        config->operands && config->operand_count ? config->operands[0] : STR_EMPTY;
+    bool checks = str_equal(act, STR("check")), makes = str_equal(act, STR("new"));
     if (checks)
         (void)cli_operands_fit(config, 2, 2, "the token");
     else if (makes)
         (void)cli_operands_fit(config, 1, 1, NULL);
-    else if (config->operand_count)
-        fprintf(stderr, "weir: error: '" STR_FMT "' is unknown\n",
-                STR_ARG(config->operands[0]));
+    else if (act.len)
+        fprintf(stderr, "weir: error: '" STR_FMT "' is unknown\n", STR_ARG(act));
     else
         cli_say_acts(acts);
     fprintf(stderr, "%s", usage);

@@ -42,7 +42,7 @@ static const char *explain_taken(const struct listener *listener, const struct a
     bool known = holder_find(address, who, sizeof(who));
     snprintf(text, size, "it is taken by %s. Use --%s with another %s%s", who,
              flag_of(listener, flag, sizeof(flag)), address_is_local(address) ? "path" : "port",
-             known ? ", or stop that one" : ", or see `ss -lxtnp` for who it is");
+             known ? ", or stop that one" : ", or see `ss -xtanp` for who it is");
     return text;
 }
 
