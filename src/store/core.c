@@ -144,6 +144,7 @@ static bool open_folder(struct core *core, const char *folder, struct err *e) {
     if (!schema_migrate(&core->db, version, e)) return false;
     if (!prepare(core, e) || !raise_epoch(core, e)) return false;
     if (!begin_checkpoints(core, e)) return false;
+    store_folder_watch(&core->watch, path);
     checkpoint_begin(core->checkpoint, core->wal_pages);
     core->open = !core->db.sync_failed;
     return core->open || could_not_sync(core, e);
@@ -192,6 +193,7 @@ bool core_open(struct core *core, const struct store_options *options,
         .db = {.at_step = options->at_step, .ctx = options->ctx},
         .mark = {.file = -1},
         .lock = STORE_FOLDER_UNLOCKED,
+        .watch = STORE_FOLDER_UNWATCHED,
         .known = known,
         .reader = reader,
     };
@@ -213,6 +215,7 @@ static void close_files(struct core *core) {
     checkpoint_free(core->checkpoint);
     database_close(&core->db);
     mark_close(&core->mark);
+    store_folder_unwatch(&core->watch);
     core->begin = core->commit = core->learn = NULL;
     core->answer = (struct answer){0};
     core->project = (struct project){0};
@@ -249,6 +252,7 @@ static bool open_again(struct core *core, const char *folder, struct err *e) {
         return err_set(e, ERR_DATA_LOSS, "store %s: it is gone; restore it from a backup",
                        path);
     if (!open_database(core, path, &version, e) || !prepare(core, e)) return false;
+    store_folder_watch(&core->watch, path);
     return begin_checkpoints(core, e) && checkpoint_cut(core->checkpoint, CHECKPOINT_WAIT, e);
 }
 
@@ -295,9 +299,20 @@ static bool core_open_transaction(struct core *core, struct err *e) {
                                 : database_do(&core->db, core->begin, e);
 }
 
+/* What is written to a deleted file is lost when it is closed, so it is not acknowledged. Reading
+ * goes on, as long as there is something to save. */
+static bool core_is_there(const struct core *core, struct err *e) {
+    return !store_folder_deleted(&core->watch) ||
+           err_set(
+               e, ERR_UNAVAILABLE,
+               "store %s: the file was deleted while it is in use; stop weir and restore it "
+               "from a backup",
+               core->db.path);
+}
+
 static bool core_begin(struct core *core, struct err *e) {
     core->doubted = INT64_MAX; /* not committed yet, so it cannot be on disk */
-    if (!core_open_transaction(core, e)) return false;
+    if (!core_is_there(core, e) || !core_open_transaction(core, e)) return false;
     project_watch(&core->project);
     row_start(&core->rows);
     audit_begin(&core->audit);

@@ -10,6 +10,7 @@
 #include "store/audit.h"
 #include "store/checkpoint.h"
 #include "store/mark.h"
+#include "store/store_folder.h"
 #include "store/task.h"
 
 struct core {
@@ -17,6 +18,7 @@ struct core {
     struct database db;
     struct mark mark;
     int lock;
+    struct store_folder_watch watch;
     int64_t epoch;
     struct session_filter *known; /* borrowed from the caller of core_open() */
     struct rows rows;

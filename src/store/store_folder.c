@@ -149,6 +149,32 @@ void store_folder_unlock(int lock) {
     close(lock);
 }
 
+/* --- files that are deleted --------------------------------------------------------------- */
+
+/* With O_PATH, so that closing it takes no lock of SQLite's away. */
+void store_folder_watch(struct store_folder_watch *watch, const char *path) {
+    char log[PATH_BYTES];
+    snprintf(log, sizeof(log), "%s-wal", path);
+    watch->files[0] = open(path, O_PATH | O_CLOEXEC);
+    watch->files[1] = open(log, O_PATH | O_CLOEXEC);
+}
+
+void store_folder_unwatch(struct store_folder_watch *watch) {
+    for (size_t i = 0; i < ARRAY_LEN(watch->files); i++) {
+        if (watch->files[i] >= 0) close(watch->files[i]);
+    }
+    *watch = STORE_FOLDER_UNWATCHED;
+}
+
+bool store_folder_deleted(const struct store_folder_watch *watch) {
+    struct stat info;
+    for (size_t i = 0; i < ARRAY_LEN(watch->files); i++) {
+        if (watch->files[i] >= 0 && fstat(watch->files[i], &info) == 0 && info.st_nlink == 0)
+            return true;
+    }
+    return false;
+}
+
 /* --- the write-ahead log ------------------------------------------------------------------ */
 
 #define PIECE_BYTES (64 * 1024) /* SQLite never writes more at once either */

@@ -34,6 +34,19 @@ MUST_CHECK bool store_folder_make_file(struct database *like, const char *folder
 MUST_CHECK bool store_folder_lock(const char *folder, int *ret_lock, struct err *e);
 void store_folder_unlock(int lock);
 
+/* The database and its write-ahead log, to notice that someone deletes them: they can be written
+ * and read until they are closed, and are lost then. Files that were moved are as good as before.
+ * A file that cannot be watched counts as there. */
+struct store_folder_watch {
+    int files[2];
+};
+
+#define STORE_FOLDER_UNWATCHED ((struct store_folder_watch){{-1, -1}})
+
+void store_folder_watch(struct store_folder_watch *watch, const char *path);
+void store_folder_unwatch(struct store_folder_watch *watch);
+bool store_folder_deleted(const struct store_folder_watch *watch);
+
 /* Overwrite and sync the log of the database `path`. Does nothing if the log is missing or empty.
  * errors  ERR_UNAVAILABLE it cannot be read, written or synced */
 MUST_CHECK bool store_folder_resync_log(const char *path, struct err *e);

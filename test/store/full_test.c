@@ -137,6 +137,32 @@ static void a_disk_too_full_to_open_says_so(void **state) {
     umount(f->folder);
 }
 
+/* Nothing is acknowledged that is lost when the file is closed, and what is there is read. */
+static void delete_under_it(struct fixture *f, const char *name) {
+    char path[96], aside[112];
+    snprintf(path, sizeof(path), "%s/%s", f->folder, name);
+    snprintf(aside, sizeof(aside), "%s.aside", path);
+    fixture_open(f);
+    assert_true(try_pair(f, 1));
+    assert_int_equal(rename(path, aside), 0);
+    assert_true(try_pair(f, 3)); /* it is still there, under another name */
+    assert_int_equal(unlink(aside), 0);
+    assert_false(try_pair(f, 5));
+    assert_int_equal(f->failed.code, ERR_UNAVAILABLE);
+    assert_non_null(strstr(f->failed.text, "was deleted"));
+    assert_runs(f, 4);
+}
+
+static void a_database_that_is_deleted_under_it_is_written_no_more(void **state) {
+    FIXTURE_SQLITE_ONLY();
+    delete_under_it(*state, "weir.db");
+}
+
+static void a_log_that_is_deleted_under_it_is_written_no_more(void **state) {
+    FIXTURE_SQLITE_ONLY();
+    delete_under_it(*state, "weir.db-wal");
+}
+
 /* --- memory ------------------------------------------------------------------------------- */
 
 static sqlite3_mem_methods real;
@@ -220,6 +246,8 @@ int main(void) {
         TEST(a_full_disk_fails_writes_until_space_returns),
         TEST(a_limit_on_file_size_is_a_full_disk),
         TEST(a_disk_too_full_to_open_says_so),
+        TEST(a_database_that_is_deleted_under_it_is_written_no_more),
+        TEST(a_log_that_is_deleted_under_it_is_written_no_more),
         TEST(memory_refused_in_a_write_or_a_load_fails_that_one_alone),
         TEST(memory_refused_while_opening_refuses_the_store_cleanly),
     };
