@@ -28,6 +28,7 @@
 #include "server/address.h"
 #include "server/pace.h"
 #include "server/server.h"
+#include "tls/records.h"
 
 #include <stdatomic.h>
 
@@ -62,6 +63,9 @@ struct transport_kind {
 
 #define REFUSAL_MAX_BYTES (4 * KIB)
 #define HOME_READ_BYTES (64 * KIB)
+/* The most that conn_receive() is given: what was read, and of TLS what an earlier read had left of a
+ * record. */
+#define HOME_RECEIVE_MAX_BYTES (HOME_READ_BYTES + RECORDS_ROOM_BYTES)
 #define HOME_GATHER_BYTES (64 * KIB)
 #define HOME_GATHER_ROOM (HOME_GATHER_BYTES + 96 * KIB)
 #define HOME_TLS_ROOM (128 * KIB) /* for a record in part, a handshake, and their framing */

@@ -19,7 +19,7 @@
  * beyond it reading pauses. */
 #define BODY_WINDOW_BYTES (64 * KIB)
 #define STASH_PAUSE_BYTES (64 * KIB)
-#define STASH_MAX_BYTES (STASH_PAUSE_BYTES + HOME_READ_BYTES)
+#define STASH_MAX_BYTES (STASH_PAUSE_BYTES + HOME_RECEIVE_MAX_BYTES)
 
 /* A body must arrive at 1 KiB per second after 10 s (checks.md, limits): each byte adds a
  * millisecond. */
