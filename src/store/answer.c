@@ -107,7 +107,8 @@ static bool take_whole(const struct row *row, void *ctx, struct err *e) {
     return !gather->cut;
 }
 
-/* Take the events after after_seq. The last section may be cut between two events. */
+/* Take the events after after_seq. The last section may be cut between two events. What has no room
+ * in the arena (the list of very many short sections) is left for the next answer, too. */
 static bool take_after(const struct row *row, void *ctx, struct err *e) {
     struct gather *gather = ctx;
     struct str rest = row->bytes;
@@ -121,7 +122,10 @@ static bool take_after(const struct row *row, void *ctx, struct err *e) {
             if (!cut_events(&section, left, gather->bytes ? 0 : 1, e)) return false;
             gather->cut = section.events.len < whole;
         }
-        if (section.events.len && !add_section(gather, section, e)) return false;
+        if (section.events.len && !add_section(gather, section, e)) {
+            gather->cut = gather->load->section_count > 0;
+            return false;
+        }
         if (gather->bytes >= gather->max_bytes) gather->max_bytes = gather->bytes;
     }
     return !gather->cut;

@@ -747,6 +747,35 @@ static void a_store_that_never_began_refuses_what_waits_and_opens_nothing(void *
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
+/* Each with a commit of its own, so that their list takes more room than they do. */
+static void a_run_of_a_million_short_pieces_is_read_in_parts(void **state) {
+    struct fixture *f = *state;
+    const struct event piece = {.kind = EVENT_TEXT, .text = {.text = STR_INIT("x")}};
+    struct store_load load = run_load(7, 0);
+    struct row_text row;
+    uint64_t seq = 1;
+    bool more = true;
+    fixture_open(f);
+    row_begin(&row);
+    row_section(&row, 7, seq++);
+    row_event(&row, started("s"));
+    for (; seq <= 1200000; seq++) {
+        row_section(&row, 7, seq);
+        row_event(&row, piece);
+    }
+    fixture_write(f, row_end(&row, 7));
+    for (uint64_t next = 1; more; arena_free(load.arena)) {
+        load = run_load(7, next - 1);
+        load.max_bytes = 16 * MIB;
+        load = fixture_load(f, load);
+        assert_true(load.section_count > 0);
+        assert_int_equal(load.sections[0].first_seq, next);
+        next += load.section_count;
+        more = load.more;
+        assert_int_equal(more, next < seq);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(what_is_acknowledged_is_found_at_once),
@@ -760,6 +789,7 @@ int main(void) {
         TEST(the_runs_of_a_session_are_listed_whatever_their_size_and_state),
         TEST(a_session_is_cut_at_whole_runs_newest_kept),
         TEST(a_run_can_be_read_in_pages_of_any_size),
+        TEST(a_run_of_a_million_short_pieces_is_read_in_parts),
         TEST(a_run_longer_than_its_list_of_places_is_read_whole),
         TEST(a_row_that_says_its_text_twice_takes_half_the_room),
         TEST(unfinished_runs_are_listed_with_their_last_number),
