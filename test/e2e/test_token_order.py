@@ -77,7 +77,8 @@ FRONTS = {
 def weir(start_weir, tmp_path):
     script = tmp_path / "script.yaml"
     script.write_text(SCRIPT)
-    return start_weir(script=script)
+    # A client that pauses is not given up on a busy machine, either.
+    return start_weir(script=script, config="limits: {write_stall: 10m}\n")
 
 
 def request(front, name, text="go"):
