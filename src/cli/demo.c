@@ -128,13 +128,14 @@ static void print_token(const struct demo *demo) {
     token_keys_free(keys);
 }
 
-/* Print who answers: one line for each model that an agent uses. */
+/* Print who answers: one line for each model that an agent uses. An agent that is a program, a
+ * library or a server has none. */
 static void print_models(const struct config *config) {
     if (team_is_demo(config)) log_print("  model    demo (built in: a script, not an AI)\n");
     for (size_t i = 0; i < config->agent_count; i++) {
         const struct config_model *model = &config->agents[i].model;
         const struct config_provider *provider = model->provider;
-        bool printed = false;
+        bool printed = !provider;
         for (size_t k = 0; k < i; k++) {
             const struct config_model *other = &config->agents[k].model;
             printed |= other->provider == provider && str_equal(other->name, model->name);

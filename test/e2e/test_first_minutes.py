@@ -117,6 +117,17 @@ def test_a_token_of_the_demo_still_narrows_what_its_caller_sees(tmp_path):
         assert len(everyones) == 1 and own == []
 
 
+def test_agents_without_a_model_have_no_line_for_one(tmp_path):
+    """docs/plugin-agents.md: weir -c weir.yaml"""
+    (tmp_path / "weir.yaml").write_text(
+        "agents:\n  - {slug: first, kind: process, command: [cat]}\n"
+        "  - {slug: second, kind: http, url: 'http://127.0.0.1:1'}\n"
+        "  - {slug: third, model: ollama/gemma3}\n")
+    with playing(tmp_path, args=("-c", "weir.yaml")) as demo:
+        models = [line for line in demo.screen().splitlines() if line.startswith("  model ")]
+        assert models == ["  model    ollama/gemma3"]
+
+
 def test_a_configured_token_closes_the_demo_too(tmp_path):
     with playing(tmp_path, env={"AGENT_AUTH_TOKEN": "hush"}) as demo, demo.client() as http:
         assert http.get("/weir/v1/sessions").status_code == 401
