@@ -79,13 +79,14 @@ bool run_keeps_summary(const struct run *run) {
     return oldest && is_summary(oldest);
 }
 
-/* What a caller brought whole is not kept by the session, and a turn inside another one would
- * shorten only its own view. */
+/* What a caller brought whole is not kept by the session, nor are instructions of this turn, and a
+ * turn inside another one would shorten only its own view. */
 static bool session_is_full(const struct run *run) {
     const struct conversation *c = &run->conversation;
     size_t turns = 0, bytes = 0;
     if (c->starts_anew || run->admission.lease.parent) return false;
     for (size_t i = 0; i < c->turn_start; i++) {
+        if (c->messages[i].instructions) continue;
         turns += c->messages[i].role == MESSAGE_USER;
         bytes += c->messages[i].text.len + c->messages[i].parts.len;
     }

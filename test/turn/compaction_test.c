@@ -386,6 +386,29 @@ static void a_session_that_has_just_dropped_turns_is_not_full(void **state) {
     assert_true(asks_for_summary(f));
 }
 
+/* A summary would not make them shorter, and each turn would pay for one. */
+static void long_instructions_of_a_turn_make_no_session_full(void **state) {
+    struct fixture *f = *state;
+    char *text = mem_alloc(HISTORY_MAX_BYTES);
+    memset(text, 'i', HISTORY_MAX_BYTES);
+    const struct message brought[] = {
+        {.role = MESSAGE_SYSTEM, .instructions = true, .text = str_of(text, HISTORY_MAX_BYTES)},
+        {.role = MESSAGE_USER, .text = STR("and now?")}};
+    struct run_request request = request_of("and now?");
+    struct turn turn;
+    request.messages = brought;
+    request.message_count = ARRAY_LEN(brought);
+    f->agents[0].window_tokens = 128000;
+    take_turns(f, 1);
+    start(&turn, f, &request);
+    assert_int_equal(fake_request(asked(f))->message_count, 4);
+    reply(f, "tea");
+    assert_seen(&turn, "started(and now?) item(application/vnd.weir.messages+json) text(tea) "
+                       "usage(0 -1) done(m-1 manager=tea)");
+    end(&turn);
+    free(text);
+}
+
 static void a_compaction_moves_as_its_table_says(void **state) {
     (void)state;
     static const char *const rows[COMPACTION_STATE_COUNT] = {
@@ -416,6 +439,7 @@ int main(void) {
         TURN_TEST(a_summary_that_was_given_up_is_asked_for_when_the_model_needs_it),
         TURN_TEST(a_summary_that_was_given_up_is_asked_for_when_the_window_is_full),
         TURN_TEST(a_session_that_has_just_dropped_turns_is_not_full),
+        TURN_TEST(long_instructions_of_a_turn_make_no_session_full),
         cmocka_unit_test(a_compaction_moves_as_its_table_says),
         STORED_TURN_TEST(cancelling_while_the_summary_is_written_ends_the_turn),
     };
