@@ -151,12 +151,25 @@ void store_folder_unlock(int lock) {
 
 /* --- files that are deleted --------------------------------------------------------------- */
 
-/* With O_PATH, so that closing it takes no lock of SQLite's away. */
+static bool is_nameless(int file) {
+    struct stat info;
+    return fstat(file, &info) == 0 && info.st_nlink == 0;
+}
+
+/* With O_PATH, so that closing it takes no lock of SQLite's away. A file system that counts no
+ * names says 0 from the beginning: its files are not watched. */
+static int watch_file(const char *path) {
+    int file = open(path, O_PATH | O_CLOEXEC);
+    if (file < 0 || !is_nameless(file)) return file;
+    close(file);
+    return -1;
+}
+
 void store_folder_watch(struct store_folder_watch *watch, const char *path) {
     char log[PATH_BYTES];
     snprintf(log, sizeof(log), "%s-wal", path);
-    watch->files[0] = open(path, O_PATH | O_CLOEXEC);
-    watch->files[1] = open(log, O_PATH | O_CLOEXEC);
+    watch->files[0] = watch_file(path);
+    watch->files[1] = watch_file(log);
 }
 
 void store_folder_unwatch(struct store_folder_watch *watch) {
@@ -167,10 +180,8 @@ void store_folder_unwatch(struct store_folder_watch *watch) {
 }
 
 bool store_folder_deleted(const struct store_folder_watch *watch) {
-    struct stat info;
     for (size_t i = 0; i < ARRAY_LEN(watch->files); i++) {
-        if (watch->files[i] >= 0 && fstat(watch->files[i], &info) == 0 && info.st_nlink == 0)
-            return true;
+        if (watch->files[i] >= 0 && is_nameless(watch->files[i])) return true;
     }
     return false;
 }
