@@ -200,13 +200,25 @@ static void answer_doubted(struct work *work, const struct err *failed) {
     answer_tasks(work, tasks);
 }
 
+/* What stops a store, and where an operator looks. */
+struct fault {
+    const char *what, *look;
+};
+
+static struct fault fault_of(const struct store *store) {
+    if (!store->options.postgres.len) return (struct fault){"a sync failed", "check the disk"};
+    return (struct fault){"the database was lost during a commit", "check PostgreSQL"};
+}
+
 static bool reopen(struct store *store, struct work *work) {
     long_reader_pause(store->reader, LONG_READER_CLOSED);
     bool ok = core_reopen(&store->core, &store->options, &work->stopped);
     if (ok)
         log_warning("store " STR_FMT ": opened again and sound; writing goes on",
                     STR_ARG(store->options.folder));
-    if (!ok) log_often(LOG_ERROR, "a sync failed, and opening again: %s", work->stopped.text);
+    if (!ok)
+        log_often(LOG_ERROR, "%s, and opening again: %s", fault_of(store).what,
+                  work->stopped.text);
     if (ok) long_reader_resume(store->reader, LONG_READER_CLOSED);
     work->reopen_ms =
         ok ? 0 : clock_mono_ms() + REOPEN_MS; /* a next failure is tried at once */
@@ -223,24 +235,24 @@ static bool wait_for_reopening(struct store *store, uint64_t at_most_ms) {
  * remaining work can continue. */
 static bool recover(struct store *store, struct work *work) {
     struct err why;
+    struct fault fault = fault_of(store);
     uint64_t doubt_ms = store->options.doubt_ms ? store->options.doubt_ms : STORE_DOUBT_MS;
     uint64_t until_ms = clock_mono_ms() + doubt_ms;
-    log_error("store " STR_FMT ": a sync failed: nothing is acknowledged until it is opened "
-              "again and looked at; check the disk",
-              STR_ARG(store->options.folder));
+    log_error("store " STR_FMT ": %s: nothing is acknowledged until it is opened "
+              "again and looked at; %s",
+              STR_ARG(store->options.folder), fault.what, fault.look);
     while (!reopen(store, work)) {
         uint64_t now_ms = clock_mono_ms();
         if (now_ms < until_ms && wait_for_reopening(store, until_ms - now_ms)) continue;
         err_set(&why, ERR_OUTCOME_UNKNOWN,
-                "store " STR_FMT ": a sync failed, and whether this was kept cannot be seen "
+                "store " STR_FMT ": %s, and whether this was kept cannot be seen "
                 "now; repeat it with the same key",
-                STR_ARG(store->options.folder));
+                STR_ARG(store->options.folder), fault.what);
         answer_doubted(work, &why);
         return false;
     }
-    err_set(&why, ERR_UNAVAILABLE,
-            "store " STR_FMT ": a sync failed and nothing of this was kept; check the disk",
-            STR_ARG(store->options.folder));
+    err_set(&why, ERR_UNAVAILABLE, "store " STR_FMT ": %s and nothing of this was kept; %s",
+            STR_ARG(store->options.folder), fault.what, fault.look);
     if (store->core.replica.gone)
         err_set(&why, ERR_OUTCOME_UNKNOWN,
                 "store: this replica has lost its lease, and whether this was kept cannot be "
