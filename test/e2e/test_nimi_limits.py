@@ -6,19 +6,23 @@ in here: any peer can send them.
 import contextlib
 import http.server
 import json
+import struct
 import threading
 import time
 
 import attack
+import crawbl
 import grpc
 import hpack
 import nimi_client as nimi
 import pytest
 from google.rpc import status_pb2
 from nimi.runtime.v1 import account_pb2, account_pb2_grpc, app_pb2, app_pb2_grpc, audit_pb2, auth_pb2
-from nimi.runtime.v1 import local_pb2, local_pb2_grpc
+from nimi.runtime.v1 import local_pb2, local_pb2_grpc, memory_pb2
 from nimi.runtime.v1 import realtime_pb2 as rt
 from nimi.runtime.v1 import realtime_pb2_grpc
+from test_nimi_close import held_kib
+from test_nimi_memory import Memory, episode, place
 from test_nimi_realtime import Session
 
 LONGEST = 4 * 1024 * 1024  # of a message
@@ -248,6 +252,81 @@ def test_a_header_that_is_no_text_is_in_nobodys_list(weir, name):
             if event.operation == "RegisterApp"
         ]
     assert len(found) == 1
+
+
+def unread(weir, path, request, streams):
+    """A connection with this many calls, which grants no window."""
+    names = {name.replace("-", "_"): value for name, value in nimi.HEADERS.items()}
+    names.update(attack.GRPC, path=path)
+    body = request.SerializeToString()
+    body = b"\0" + len(body).to_bytes(4, "big") + body
+    no_window = attack.frame(attack.SETTINGS, 0, 0, struct.pack(">HI", 4, 0))
+    calls = b"".join(
+        attack.frame(attack.HEADERS, attack.END_HEADERS, number, attack.request(**names))
+        + attack.frame(attack.DATA, attack.END_STREAM, number, body)
+        for number in range(1, 2 * streams, 2)
+    )
+    peer = attack.dial(weir.port("nimi_grpc"))
+    peer.settimeout(attack.PATIENCE)
+    peer.sendall(attack.PREFACE + no_window + calls)
+    return peer
+
+
+def await_answers(peer, streams):
+    """What came, once each call has the head of an answer, or was cut because too much waits."""
+    ending, answers = attack.Ending(), (attack.HEADERS, attack.RESET)
+    while len({n for kind, _, n, _ in ending.frames if kind in answers}) < streams:
+        part = peer.recv(262144)
+        assert part, "the connection was closed"
+        ending.received += part
+    return ending
+
+
+@pytest.mark.parametrize("what", ["artifacts", "history"])
+def test_replies_that_nobody_reads_have_a_ceiling(start_weir, what):  # L2
+    """Each call has a reply of 3 MiB made, which waits to be read."""
+    ceiling, streams = 64 * 1024, 90  # KiB
+    weir = start_weir(config="threads: 1\nlimits: {memory: 64MiB, write_stall: 10m}\n")
+    client = nimi.Client(weir)
+    if what == "artifacts":
+        spec = nimi.pb.SpeechSynthesizeScenarioSpec(text="Good morning to all of you. " * 50)
+        submitted = nimi.pb.SubmitScenarioJobRequest(
+            head=nimi.head(model_id="speech/espeak-ng"),
+            scenario_type=nimi.pb.SCENARIO_TYPE_SPEECH_SYNTHESIZE,
+            execution_mode=nimi.pb.EXECUTION_MODE_ASYNC_JOB,
+            spec=nimi.pb.ScenarioSpec(speech_synthesize=spec),
+        )
+        job = client.ask(client.ai.SubmitScenarioJob, submitted)[0].job.job_id
+        watched = nimi.pb.SubscribeScenarioJobEventsRequest(job_id=job)
+        *_, last = client.ai.SubscribeScenarioJobEvents(watched, metadata=client.metadata())
+        assert len(last.job.artifacts[0].bytes) > 2 * 1024 * 1024
+        path = "/nimi.runtime.v1.RuntimeAiService/GetScenarioArtifacts"
+        request = nimi.pb.GetScenarioArtifactsRequest(job_id=job)
+    else:
+        memory = Memory(weir, app=nimi.APP)
+        memory.create()
+        memory.retain(*(episode("x" * 60000) for _ in range(50)))
+        path = "/nimi.runtime.v1.RuntimeCognitionService/History"
+        request = memory_pb2.HistoryRequest(context=memory.context, bank=place("w"))
+    with unread(weir, path, request, streams) as peer:
+        heads = [n for kind, _, n, _ in await_answers(peer, streams).frames if kind == attack.HEADERS]
+        refused = len(heads) - len(set(heads))  # their trailers came, too
+        # What is on its way from the store is not asked for beforehand, but it does not stay.
+        give_up = time.monotonic() + attack.PATIENCE
+        while held_kib(weir) > 2 * ceiling and not crawbl.is_sanitized():  # once: 4 times
+            assert time.monotonic() < give_up, f"{held_kib(weir)} KiB are held"
+            time.sleep(0.05)
+        assert refused > streams // 3
+    # What they held is free again.
+    give_up = time.monotonic() + attack.PATIENCE
+    while time.monotonic() < give_up:
+        with contextlib.suppress(nimi.Refused):
+            if what == "artifacts":
+                client.ask(client.ai.GetScenarioArtifacts, request)
+            else:
+                memory.history()
+            return
+    raise AssertionError("nothing is answered any more")
 
 
 def test_pages_and_times_that_are_negative_are_refused(weir):

@@ -165,12 +165,24 @@ void nimi_reply_again(struct nimi_call *call, struct str reply) {
     rpc_end(call->rpc, ERR_NONE, STR_EMPTY);
 }
 
+#define SMALL_REPLY_BYTES (64 * KIB)
+
+/* What was only looked at can be asked for again. A reply may wait long for its reader, so those that
+ * are large need room below the ceiling. */
+static bool reply_has_memory(const struct nimi_call *call, size_t len, struct err *e) {
+    bool looks = call->row->facts & (NIMI_READS | NIMI_LOOKS);
+    return !looks || len <= SMALL_REPLY_BYTES || mem_check(len, e);
+}
+
 void nimi_reply(struct nimi_call *call, const struct pb_message *type, const void *message) {
     struct buf reply;
+    struct err e;
     buf_init(&reply, 4 * MIB);
     if (!pb_encode(type, message, &reply)) {
         nimi_refuse_for(call, NIMI_AI_OUTPUT_INVALID,
                         "the reply is longer than a message may be; ask for less");
+    } else if (!reply_has_memory(call, reply.len, &e)) {
+        nimi_refuse_code(call, NIMI_AI_PROVIDER_RATE_LIMITED, e.code, "%s", e.text);
     } else {
         nimi_reply_again(call, buf_str(&reply));
     }

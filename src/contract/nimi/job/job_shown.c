@@ -91,9 +91,18 @@ static void read_piece(struct job_shown *shown, int64_t id) {
         shown->bytes.len, shown->inlined ? ARTIFACT_PIECE_MAX_BYTES : 0, on_piece, shown);
 }
 
+/* Callers that read nothing could otherwise have any number of replies made and held. Many may be
+ * on their way at once, so each piece asks. */
+static bool has_memory(const struct job_shown *shown, const struct artifact *artifact,
+                       struct err *e) {
+    return !shown->inlined || mem_check(artifact->size, e);
+}
+
 static void on_piece(const struct artifact *artifact, const struct err *failed, void *ctx) {
     struct job_shown *shown = ctx;
+    struct err e;
     shown->ask = NULL;
+    if (!failed && !has_memory(shown, artifact, &e)) failed = &e;
     if (failed && failed->code != ERR_NOT_FOUND) {
         shown->shown(shown->message, failed, shown->ctx);
         return;

@@ -25,8 +25,8 @@ struct job_shown_kind {
     size_t artifacts, count;
 };
 
-/* Called once, later. `message` is the copy. failed: the store cannot read the bytes now. A
- * missing artifact is not a failure. */
+/* Called once, later. `message` is the copy. failed: the store cannot read the bytes now, or the
+ * memory for them is used up. A missing artifact is not a failure. */
 typedef void job_shown_fn(const void *message, const struct err *failed, void *ctx);
 
 /* The artifacts are those of `app`. NULL: the message has no room in a reply. */
