@@ -56,6 +56,14 @@ uint64_t record_new_id(struct engine *engine) {
     return id;
 }
 
+void record_continue_after(struct engine *engine, uint64_t id) {
+    _Atomic uint64_t *last_run = session_table_last_run(engine->sessions);
+    uint64_t last = atomic_load_explicit(last_run, memory_order_relaxed);
+    while (last < id && !atomic_compare_exchange_weak_explicit(
+                            last_run, &last, id, memory_order_relaxed, memory_order_relaxed))
+        continue;
+}
+
 int64_t record_numbered_ms(uint64_t id) {
     return (int64_t)(id >> COUNTER_BITS);
 }

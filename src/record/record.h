@@ -98,6 +98,9 @@ struct record {
 /* A new id. Any thread. */
 uint64_t record_new_id(struct engine *engine);
 
+/* New ids are higher than this one, also if the clock was set back since it was made. */
+void record_continue_after(struct engine *engine, uint64_t id);
+
 /* When the id was issued: Unix time in milliseconds. */
 int64_t record_numbered_ms(uint64_t id);
 

@@ -346,6 +346,9 @@ static bool answer_unfinished(struct answer *answer, struct gather *gather, stru
         if (!(ok = add_section(gather, section, e))) break;
     }
     database_reset(unfinished);
+    int64_t newest = 0;
+    ok = ok && database_number(answer->db, "SELECT coalesce(max(id), 0) FROM run", &newest, e);
+    gather->load->newest_run = (uint64_t)newest;
     return ok;
 }
 

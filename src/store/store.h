@@ -240,8 +240,9 @@ struct store_load {
     struct arena *arena;
     struct store_section *sections; /* STORE_UNFINISHED: first_seq is the last seq on disk */
     size_t section_count;
-    bool more; /* cut at max_bytes or runs_max */
-    bool open; /* STORE_RUN; `place` is where this answer ended */
+    bool more;           /* cut at max_bytes or runs_max */
+    bool open;           /* STORE_RUN; `place` is where this answer ended */
+    uint64_t newest_run; /* STORE_UNFINISHED: the highest id of all runs; 0: there is none */
     struct store_usage *usages;
     size_t usage_count;
     struct store_key key_means;

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "job/run_job.h"
+#include "record/record.h"
 #include "store/takeover.h"
 #include "turn/lost_calls.h"
 #include "turn/restore_run.h"
@@ -275,6 +276,7 @@ static void on_unfinished(struct store_load *load, const struct err *failed, voi
         recover_finish(recovery, failed);
         return;
     }
+    record_continue_after(recovery->host->engine, load->newest_run);
     recovery->write.rows = mem_zero(load->section_count + 1, sizeof(struct store_row));
     look_at_next(recovery);
 }

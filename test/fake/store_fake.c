@@ -305,7 +305,10 @@ static void note_unfinished(struct store_load *load, const struct store_section 
 
 static void answer_unfinished(const struct store *store, struct store_load *load) {
     struct walk walk = {0};
-    while (walk_section(store, &walk)) note_unfinished(load, &walk.section);
+    while (walk_section(store, &walk)) {
+        note_unfinished(load, &walk.section);
+        if (walk.section.run > load->newest_run) load->newest_run = walk.section.run;
+    }
 }
 
 /* One entry a call, which adds up to the same. A run's first row says whose it is. */

@@ -4,6 +4,7 @@
 #include "fake/provider_fake.h" /* named here: the build links them */
 #include "fake/store_fake.h"
 #include "fixture.h"
+#include "record/record.h"
 #include "session/directory.h"
 #include "turn/await_tools.h"
 #include "turn/dormant_wake.h"
@@ -62,6 +63,35 @@ static void recover(struct fixture *f, size_t waiting, size_t interrupted) {
     assert_int_equal(seen.found.waiting, waiting);
     assert_int_equal(seen.found.interrupted, interrupted);
     assert_int_equal(f->host.run_count, waiting);
+}
+
+/* The last process worked by a clock that was an hour ahead. */
+static void a_clock_that_was_set_back_gives_no_id_twice(void **state) {
+    struct fixture *f = *state;
+    struct event begun = {.kind = EVENT_STARTED,
+                          .agent = STR("manager"),
+                          .started = {.workspace = STR("w"),
+                                      .user = STR("u"),
+                                      .session = STR("s"),
+                                      .text = STR("x"),
+                                      .contract = STR("test")}};
+    struct event done = {.kind = EVENT_DONE, .done = {.model = STR_INIT("m-1")}};
+    uint64_t ahead = record_new_id(&f->engine) + ((uint64_t)3600000 << 20);
+    struct turn turn;
+    struct buf events;
+    buf_init(&events, KIB);
+    assert_true(event_encode(&begun, &events) && event_encode(&done, &events));
+    fake_store_put(f->store, ahead, 1, buf_str(&events));
+    buf_done(&events);
+    restart(f);
+    recover(f, 0, 0);
+    fake_store_always_commit(f->store);
+    for (uint64_t i = 1; i <= 3; i++) {
+        say(&turn, f, "x");
+        assert_int_equal(run_id(turn.run), ahead + i);
+        reply(f, "an answer");
+        end(&turn);
+    }
 }
 
 static void restart_and_recover(struct fixture *f) {
@@ -1169,6 +1199,7 @@ int main(void) {
         cmocka_unit_test(it_goes_on_with_the_agent_that_asked),
         cmocka_unit_test(its_parts_are_what_they_were),
         cmocka_unit_test(an_answer_before_stays_answered),
+        STORED_TURN_TEST(a_clock_that_was_set_back_gives_no_id_twice),
         STORED_TURN_TEST(it_is_done_with_the_reply_that_ends_it),
         STORED_TURN_TEST(a_run_with_a_reader_stays_in_memory),
         STORED_TURN_TEST(a_run_whose_summary_was_given_up_leaves_memory),
