@@ -57,6 +57,9 @@ uint64_t record_new_id(struct engine *engine) {
 }
 
 void record_continue_after(struct engine *engine, uint64_t id) {
+    struct store *store = session_table_store(engine->sessions);
+    if (store && store_is_shared(store)) /* ids of this replica are counted on from this one */
+        id = (id >> SLOT_BITS << SLOT_BITS) | store_slot(store);
     _Atomic uint64_t *last_run = session_table_last_run(engine->sessions);
     uint64_t last = atomic_load_explicit(last_run, memory_order_relaxed);
     while (last < id && !atomic_compare_exchange_weak_explicit(

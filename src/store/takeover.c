@@ -50,6 +50,13 @@ static bool take_runs(struct database *db, struct takeover *takeover, struct err
     return database_end(&rows);
 }
 
+static bool find_newest(struct database *db, struct takeover *takeover, struct err *e) {
+    int64_t newest;
+    if (!database_number(db, "SELECT coalesce(max(id), 0) FROM run", &newest, e)) return false;
+    takeover->newest_run = (uint64_t)newest;
+    return true;
+}
+
 /* In one transaction, so that the one that frees the leases is the one that ends the runs. */
 static bool take_all(struct database *db, void *ctx, struct err *e) {
     struct takeover *takeover = ctx;
@@ -57,7 +64,7 @@ static bool take_all(struct database *db, void *ctx, struct err *e) {
      * their webhooks. */
     db->changed =
         change_join(db->changed, CHANGE_POSTED | CHANGE_FREED | CHANGE_SLOTS | CHANGE_WEBHOOKS);
-    return take_runs(db, takeover, e) &&
+    return take_runs(db, takeover, e) && find_newest(db, takeover, e) &&
            database_run_with(db, move_leases, VALUES(sql_number(db->replica)), e) &&
            database_run(db,
                         "DELETE FROM posted WHERE sender IN " TAKEN ";"

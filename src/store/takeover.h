@@ -35,6 +35,7 @@ struct takeover {
     /* The answer. */
     struct takeover_run *runs;
     size_t run_count;
+    uint64_t newest_run; /* the highest id of all runs in the store; 0: there is none */
     bool doubted; /* it failed, and still they may be this replica's now: it is not known */
 };
 

@@ -288,6 +288,7 @@ static void on_taken_over(struct takeover *takeover, const struct err *failed, v
     struct store_load *list = &recovery->unfinished;
     if (is_stopped(recovery)) return;
     recovery->found.inherited = failed ? takeover->doubted : takeover->run_count > 0;
+    list->newest_run = takeover->newest_run;
     size_t count = takeover->run_count, size = (count + 1) * sizeof(struct store_section);
     if (!failed) {
         list->arena = arena_new(size + KIB);

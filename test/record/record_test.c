@@ -319,6 +319,21 @@ static void one_that_was_not_started_has_no_key(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* Whatever the clock says: the newest run of the store was another replica's, an hour ahead. */
+static void a_replica_counts_on_from_the_newest_run_in_its_own_slot(void **state) {
+    struct owner *owner = *state;
+    struct engine *engine = &owner->f.engine;
+    const uint64_t slot_mask = 255, other_slot = 5;
+    fake_store_share(owner->f.store);
+    uint64_t ahead = (record_new_id(engine) + ((uint64_t)3600000 << 20)) | other_slot;
+    record_continue_after(engine, ahead);
+    uint64_t first = record_new_id(engine);
+    assert_true(first > ahead);
+    assert_int_equal(first & slot_mask, store_slot(owner->f.store));
+    record_continue_after(engine, ahead - 1000); /* an older one changes nothing */
+    assert_int_equal(record_new_id(engine), first + slot_mask + 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_drawn_moves_are_legal),
@@ -334,6 +349,7 @@ int main(void) {
         TEST(a_finder_sees_what_it_does_and_may_have_it_left),
         TEST(a_record_that_was_left_has_no_callback),
         cmocka_unit_test(a_later_life_goes_on_counting),
+        TEST(a_replica_counts_on_from_the_newest_run_in_its_own_slot),
         TEST(its_key_stands_for_it_until_it_is_over),
         TEST(one_that_was_not_started_has_no_key),
     };

@@ -62,6 +62,7 @@ static void the_runs_and_leases_of_a_dead_replica_become_ours(void **state) {
     assert_int_equal(taking.takeover.run_count, 1);
     assert_int_equal(taking.takeover.runs[0].run, 1);
     assert_int_equal(taking.takeover.runs[0].last_seq, 2);
+    assert_int_equal(taking.takeover.newest_run, 3); /* of all replicas */
     assert_int_equal(server_number(f, DEAD), 0);
     takeover_done(&taking.takeover);
     assert_false(lease_is_given(&b, "s", false)); /* its turn has not been ended */
