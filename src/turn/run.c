@@ -249,9 +249,12 @@ static void run_lost(const struct err *why, void *ctx) {
     struct run *run = ctx;
     run->ending_begun = false;
     if (!run->calls.made) calls_retract(&run->calls);
-    run_fail(
-        run, ERR_UNAVAILABLE, unkept_reason(why),
-        unkept_message(why, STR("the turn could not be stored and does not count; try again")));
+    struct str refused =
+        run->calls.acted
+            ? STR("the turn could not be stored, and a call that it made may have had its "
+                  "effect. Find out before you send it again")
+            : STR("the turn could not be stored and does not count; try again");
+    run_fail(run, ERR_UNAVAILABLE, unkept_reason(why), unkept_message(why, refused));
 }
 
 static void leave_live(struct leaving leaving, struct str why, void *ctx) {

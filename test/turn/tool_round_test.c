@@ -72,6 +72,43 @@ static void a_call_is_on_disk_before_it_is_made(void **state) {
     end(&turn);
 }
 
+static void assert_failed_with(const struct turn *turn, const char *words) {
+    struct event event = {0};
+    struct cursor *cursor;
+    struct err e;
+    assert_true(
+        cursor_open(run_journal(turn->run), 0, turn->f->loop, turn_ready, NULL, &cursor, &e));
+    while (cursor_next(cursor, &event) && event.kind != EVENT_FAILED) continue;
+    assert_int_equal(event.kind, EVENT_FAILED);
+    assert_str(event.failed.message, words);
+    cursor_close(cursor);
+}
+
+/* "write" must not be called twice because the turn was not kept. */
+static void a_lost_turn_whose_call_acted_is_not_to_be_tried_again(void **state) {
+    struct fixture *f = *state;
+    for (int acts = 0; acts < 2; acts++) {
+        struct turn turn;
+        f->search->idempotent = true;
+        fake_store_always_commit(f->store);
+        say(&turn, f, "x");
+        fake_tool_call(asked(f), "c1", acts ? "write" : "search", "{}");
+        fake_done(asked(f), "m");
+        turns(f);
+        fake_store_always_lose(f->store, ERR_UNAVAILABLE);
+        fake_tool_answer(acts ? f->write : f->search, 0, "{}");
+        turns(f);
+        reply(f, "written");
+        assert_failed_with(&turn, acts
+                                      ? "the turn could not be stored, and a call that it made "
+                                        "may have had its effect. Find out before you send it "
+                                        "again"
+                                      : "the turn could not be stored and does not count; try "
+                                        "again");
+        end(&turn);
+    }
+}
+
 static void an_unknown_tool_is_an_answer_not_a_failure(void **state) {
     struct fixture *f = *state;
     struct turn turn;
@@ -824,6 +861,7 @@ int main(void) {
         TURN_TEST(a_run_goes_on_with_the_engine_it_began_with),
         cmocka_unit_test(tools_of_one_reply_run_side_by_side),
         STORED_TURN_TEST(a_call_is_on_disk_before_it_is_made),
+        STORED_TURN_TEST(a_lost_turn_whose_call_acted_is_not_to_be_tried_again),
         STORED_TURN_TEST(an_unknown_tool_is_an_answer_not_a_failure),
         TURN_TEST(tools_beyond_the_limit_wait_for_their_place),
         STORED_TURN_TEST(a_turn_is_handed_to_another_agent),
