@@ -40,6 +40,16 @@ def ids(collector):
     return found
 
 
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc", "http/json"])
+def test_another_protocol_than_ours_is_warned_of_and_spans_are_sent(start_weir, collector, protocol):
+    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_PROTOCOL": protocol}
+    weir = start_weir(script=QUICK, env=env)
+    turns(weir, 1)
+    collector.wait(2)
+    warned = f"OTEL_EXPORTER_OTLP_PROTOCOL) says '{protocol}'" in weir.log()
+    assert warned == (protocol != "http/protobuf")
+
+
 def test_a_batch_that_is_refused_for_a_while_is_sent_again_as_it_was(weir, collector):
     """Each time after a longer pause."""
     collector.first = [Refusal(429), Refusal(503), Refusal(502), Refusal(504)]

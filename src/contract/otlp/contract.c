@@ -37,10 +37,21 @@ struct otlp_process {
     struct exporter *exporter; /* NULL: it could not start */
 };
 
+/* No mistake of the settings: an environment that many programs share often says grpc. */
+static void check_protocol(const struct otlp_options *options) {
+    if (str_equal(options->protocol, STR("http/protobuf"))) return;
+    log_warning(
+        "otlp.protocol (OTEL_EXPORTER_OTLP_PROTOCOL) says '" STR_FMT
+        "', and spans are sent as http/protobuf: collectors take that on port 4318, and "
+        "grpc on 4317",
+        STR_ARG(options->protocol));
+}
+
 static void *otlp_open(const struct contract_process *process) {
     struct otlp_process *otlp = MEM_NEW(struct otlp_process);
     const struct otlp_options *options = otlp_options(process->config);
     struct err e;
+    check_protocol(options);
     bool good = exporter_headers_read(&otlp->headers, options->headers, &e) &&
                 exporter_start(&(struct exporter_options){.endpoint = options->endpoint,
                                                           .headers = &otlp->headers,

@@ -7,6 +7,7 @@
 struct otlp_options {
     struct str endpoint; /* empty: off */
     struct str headers;  /* "k=v,k=v" */
+    struct str protocol; /* we have one; another is warned of */
     struct str service;
     bool disabled;
 };
