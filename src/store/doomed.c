@@ -9,8 +9,9 @@ bool doomed_add(struct database *db, struct str key, int64_t due_ms, int64_t fla
 }
 
 bool doomed_take(struct database *db, struct str key, int64_t now_ms, struct err *e) {
-    return database_run_with(db, "DELETE FROM object_doomed WHERE object = ? AND due_ms > ?",
-                             VALUES(sql_bytes(key), sql_number(now_ms)), e) &&
+    return database_run_with(
+               db, "DELETE FROM object_doomed WHERE object = ? AND due_ms > ? AND flags < ?",
+               VALUES(sql_bytes(key), sql_number(now_ms), sql_number(DOOMED_TRIED)), e) &&
            (database_changes(db) > 0 ||
             err_set(e, ERR_ABORTED, "writing the object took too long, and it was given up"));
 }

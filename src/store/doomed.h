@@ -13,12 +13,13 @@
 #include "store/database.h"
 
 #define DOOMED_PARTS 1 /* parts of an unfinished upload may be left, too */
+#define DOOMED_TRIED 2 /* a sweep asked for its deletion, and does not know what came of it */
 
 /* List an object; `flags` DOOMED_PARTS or 0. One that is listed keeps its row. */
 MUST_CHECK bool doomed_add(struct database *db, struct str key, int64_t due_ms, int64_t flags,
                            struct err *e);
 
-/* Take an object off that is not yet due: one that is may be gone already, though a sweep has not
+/* Take an object off that is not due and never was: another may be gone already, though no sweep has
  * said so.
  * errors  ERR_ABORTED it is due, or was given up before */
 MUST_CHECK bool doomed_take(struct database *db, struct str key, int64_t now_ms, struct err *e);

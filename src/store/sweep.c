@@ -61,11 +61,14 @@ static bool sweep_look(struct database *db, void *ctx, struct err *e) {
 }
 
 /* What stays is due after all that is due now: a few objects that can never be deleted must not be
- * all that a look finds. */
+ * all that a look finds. It may be gone nevertheless, so it stays given up (doomed_take()). */
 static bool put_off(struct database *db, const struct doomed_row *row, int64_t again_ms,
                     struct err *e) {
-    return database_run_with(db, "UPDATE object_doomed SET due_ms = ? WHERE object = ?",
-                             VALUES(sql_number(again_ms), sql_bytes(row->object)), e);
+    return database_run_with(db,
+                             "UPDATE object_doomed SET due_ms = ?, flags = ? WHERE object = ?",
+                             VALUES(sql_number(again_ms), sql_number(row->flags | DOOMED_TRIED),
+                                    sql_bytes(row->object)),
+                             e);
 }
 
 static bool sweep_forget(struct database *db, void *ctx, struct err *e) {

@@ -117,12 +117,28 @@ static void what_is_due_is_not_taken_any_more(void **state) {
     assert_int_equal(deleted, 1); /* it stays listed, so that a sweep deletes it */
 }
 
+/* Its storage may have deleted it, and the answer was lost. */
+static void what_a_sweep_has_tried_to_delete_is_not_taken_any_more(void **state) {
+    struct database db;
+    struct err e;
+    (void)state;
+    doom("locked", 1, 1);
+    sweep_until(1); /* which it never is, so it is due again later */
+    assert_true(refused > 0);
+    fixture_database(&f, &db);
+    assert_false(doomed_take(&db, STR("locked0"), 1, &e));
+    assert_int_equal(e.code, ERR_ABORTED);
+    database_close(&db);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_cannot_be_deleted_holds_up_nothing_else, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(what_is_refused_is_tried_again, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_due_is_not_taken_any_more, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_a_sweep_has_tried_to_delete_is_not_taken_any_more,
+                                        setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
