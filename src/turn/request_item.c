@@ -50,20 +50,22 @@ void run_append_request(struct run *run) {
 
 /* --- reading ------------------------------------------------------------------------------ */
 
+/* What is raw stays where it is, in the arena: it may be half of what the run's memory holds. */
 static bool restore_schema(struct run *run, struct json schema, struct json loose) {
     struct turn_request *request = &run->request;
     struct err e;
     if (json_is_absent(schema)) return true;
+    request->schema_text = schema.raw;
     return json_bool(loose, &request->schema_loose) &&
-           run_keep(run, schema.raw, &request->schema_text) &&
            schema_read(request->schema_text, &request->schema, &e);
 }
 
 static bool read_tool(struct run *run, struct json from, struct tool_offer *ret) {
     struct json parameters = json_find(from, STR("parameters"));
+    ret->parameters = parameters.raw;
     return json_str(json_find(from, STR("name")), run->arena, &ret->name) &&
            json_str(json_find(from, STR("description")), run->arena, &ret->description) &&
-           parameters.kind == JSON_OBJECT && run_keep(run, parameters.raw, &ret->parameters);
+           parameters.kind == JSON_OBJECT;
 }
 
 /* What the model had to choose, it chose with the reply before the question. */

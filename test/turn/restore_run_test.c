@@ -670,6 +670,38 @@ static void what_the_caller_asked_for_holds_after_a_restart(void **state) {
     }
 }
 
+/* Most of its memory is the caller's tools, which are read back once. */
+static void large_tools_of_a_caller_fit_in_its_memory_again(void **state) {
+    (void)state;
+    char parameters[24 * KIB] = "{\"type\":\"object\",\"description\":\"";
+    size_t begun = strlen(parameters), left = sizeof(parameters) - begun;
+    memset(parameters + begun, 'x', left);
+    memcpy(parameters + sizeof(parameters) - 2, "\"}", 2);
+    const struct tool_offer tool = {STR("weather"), STR("now"),
+                                    str_of(parameters, sizeof(parameters))};
+    for (enum telling how = STAYS; how < TELLINGS; how++) {
+        struct fixture f;
+        struct turn turn, answered;
+        struct run_request request = request_of("x");
+        request.tools = &tool;
+        request.tool_count = 1;
+        fixture_init(&f, true);
+        f.engine.limits.memory_max_bytes = 40 * KIB;
+        start(&turn, &f, &request);
+        ask_human(&f, "a1", "");
+        end(&turn);
+        if (how == RESTARTS) restart_and_recover(&f);
+        if (how >= SLEEPS) sleep_and_wake(&f);
+        answer_as_human(&answered, &f, "yes");
+        const struct provider_request *asked_for = fake_request(asked(&f));
+        const struct tool_offer *last = &asked_for->tools[asked_for->tool_count - 1];
+        assert_true(str_equal(last->parameters, tool.parameters));
+        reply(&f, "fine");
+        end(&answered);
+        fixture_done(&f);
+    }
+}
+
 /* What is asked for in a plain turn needs no copy, and neither does a plain question. */
 static void only_a_question_has_it_written(void **state) {
     struct fixture *f = *state;
@@ -1214,6 +1246,7 @@ int main(void) {
         STORED_TURN_TEST(a_store_that_is_away_ends_no_run),
         STORED_TURN_TEST(one_whose_events_are_damaged_may_have_acted),
         cmocka_unit_test(what_the_caller_asked_for_holds_after_a_restart),
+        cmocka_unit_test(large_tools_of_a_caller_fit_in_its_memory_again),
         STORED_TURN_TEST(only_a_question_has_it_written),
         STORED_TURN_TEST(a_copy_that_is_none_of_ours_is_refused),
         STORED_TURN_TEST(without_its_agent_it_was_interrupted),
