@@ -60,10 +60,12 @@ static void late_ends_on_written(struct store_write *write, const struct err *fa
     (void)write;
     ends->busy = false;
     buf_done(&ends->row.bytes);
-    if (failed)
+    if (failed) {
         try_again_later(ends); /* reading shows whether it is there */
-    else
-        forget_first(ends);
+        return;
+    }
+    log_info("turn %" PRIu64 ": what the store has of it is ended", ends->runs[0]);
+    forget_first(ends);
 }
 
 static void write_end(struct late_ends *ends) {
@@ -80,7 +82,6 @@ static void write_end(struct late_ends *ends) {
     (void)fits;
     buf_done(&bytes);
     lost_calls_done(&ends->calls);
-    log_info("turn %" PRIu64 ": what the store has of it is ended", run);
     ends->write = (struct store_write){.rows = &ends->row,
                                        .row_count = 1,
                                        .home = ends->loop,

@@ -1,9 +1,11 @@
 /* What the store has of a turn whose rest it refused gets an end (checks.md T1, K27). */
 #include "turn/late_ends.h"
 
+#include "base/log.h"
 #include "fake/provider_fake.h" /* named here: the build links them */
 #include "fake/store_fake.h"
 #include "fixture.h"
+#include "helper/log_heard.h"
 
 struct seen {
     struct buf text;
@@ -88,6 +90,24 @@ static void it_is_tried_until_the_store_takes_it(void **state) {
     for (size_t i = 0; i < ARRAY_LEN(runs); i++) assert_stored(f, runs[i], ENDED, false);
 }
 
+/* However often it was tried before. */
+static void that_it_is_ended_is_said_once_and_when_it_is(void **state) {
+    struct fixture *f = *state;
+    struct log_heard log;
+    log_begin(&log);
+    log_setup(LOG_INFO, LOG_PLAIN);
+    lose_a_turn(f, request_of("x"), ERR_UNAVAILABLE);
+    for (int again = 0; again < 5; again++) pass_a_pause(f);
+    bool early = log_holds(&log, "is ended");
+    fake_store_always_commit(f->store);
+    pass_a_pause(f);
+    bool said = log_holds(&log, "what the store has of it is ended");
+    log_setup(LOG_WARNING, LOG_PLAIN);
+    log_end(&log);
+    assert_false(early);
+    assert_true(said);
+}
+
 /* The store said that it did not know, and it was there. */
 static void a_turn_that_has_its_end_gets_no_other(void **state) {
     struct fixture *f = *state;
@@ -137,6 +157,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         STORED_TURN_TEST(what_the_store_has_of_a_lost_turn_is_ended),
         STORED_TURN_TEST(it_is_tried_until_the_store_takes_it),
+        STORED_TURN_TEST(that_it_is_ended_is_said_once_and_when_it_is),
         STORED_TURN_TEST(a_turn_that_has_its_end_gets_no_other),
         STORED_TURN_TEST(a_turn_of_which_nothing_is_stored_is_forgotten),
         STORED_TURN_TEST(nothing_is_begun_after_the_stop),
