@@ -212,9 +212,9 @@ static void take_said(struct turn *turn, struct str agent, struct str said) {
  * those of unknown agents are the primary's, stands apart by a blank line. */
 static void take_turns(struct turn *turn, const struct converse_event *done) {
     for (size_t i = 0; i < done->turn_count && !turn_ended(turn); i++) {
-        struct str agent = done->turns[i].agent_id;
-        if (part_of(turn, agent)->text.len) take_said(turn, agent, STR("\n\n"));
-        take_said(turn, agent, done->turns[i].text);
+        struct str agent = done->turns[i].agent_id, said = done->turns[i].text;
+        if (said.len && part_of(turn, agent)->text.len) take_said(turn, agent, STR("\n\n"));
+        take_said(turn, agent, said);
     }
 }
 

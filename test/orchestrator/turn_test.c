@@ -260,7 +260,8 @@ static void what_one_part_says_in_several_turns_stands_apart(void **state) {
     const struct crawbl_turn turns[] = {{.agent_id = STR("wally"), .text = STR("one")},
                                         {.agent_id = STR("manager"), .text = STR("a")},
                                         {.agent_id = STR("wally"), .text = STR("two")},
-                                        {.agent_id = STR("stranger"), .text = STR("b")}};
+                                        {.agent_id = STR("stranger"), .text = STR("b")},
+                                        {.agent_id = STR("wally"), .text = STR_EMPTY}};
     scene_begin(&scene);
     TAKE(&scene, {.kind = CONVERSE_DONE, .turns = turns, .turn_count = ARRAY_LEN(turns)});
     assert_str(buf_str(&turn_part_at(scene.turn, 0)->text), "a\n\nb");
