@@ -151,16 +151,16 @@ void store_folder_unlock(int lock) {
 
 /* --- files that are deleted --------------------------------------------------------------- */
 
-static bool is_nameless(int file) {
+static bool has_no_name(int file) {
     struct stat info;
     return fstat(file, &info) == 0 && info.st_nlink == 0;
 }
 
-/* With O_PATH, so that closing it takes no lock of SQLite's away. A file system that counts no
- * names says 0 from the beginning: its files are not watched. */
+/* With O_PATH, so that closing it takes no lock of SQLite's away. Some file systems (FUSE) do not
+ * count names: what has none while it is opened by its name cannot be watched. */
 static int watch_file(const char *path) {
     int file = open(path, O_PATH | O_CLOEXEC);
-    if (file < 0 || !is_nameless(file)) return file;
+    if (file < 0 || !has_no_name(file)) return file;
     close(file);
     return -1;
 }
@@ -181,7 +181,7 @@ void store_folder_unwatch(struct store_folder_watch *watch) {
 
 bool store_folder_deleted(const struct store_folder_watch *watch) {
     for (size_t i = 0; i < ARRAY_LEN(watch->files); i++) {
-        if (watch->files[i] >= 0 && is_nameless(watch->files[i])) return true;
+        if (watch->files[i] >= 0 && has_no_name(watch->files[i])) return true;
     }
     return false;
 }

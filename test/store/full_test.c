@@ -1,6 +1,7 @@
 /* A full disk (T1) and failed allocations (L3): the write fails as a whole, what was
  * acknowledged can be read, and writing goes on once there is room. */
 #include "fixture.h"
+#include "store/store_folder.h"
 #include "store/task.h"
 
 #include <fcntl.h>
@@ -163,6 +164,19 @@ static void a_log_that_is_deleted_under_it_is_written_no_more(void **state) {
     delete_under_it(*state, "weir.db-wal");
 }
 
+/* /proc opens a file that has no name by one, as a file system that counts none opens all. */
+static void a_file_system_that_counts_no_names_is_not_watched(void **state) {
+    struct store_folder_watch watch;
+    char path[64];
+    FILE *nameless = tmpfile();
+    (void)state;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fileno(nameless));
+    store_folder_watch(&watch, path);
+    assert_false(store_folder_deleted(&watch));
+    store_folder_unwatch(&watch);
+    fclose(nameless);
+}
+
 /* --- memory ------------------------------------------------------------------------------- */
 
 static sqlite3_mem_methods real;
@@ -248,6 +262,7 @@ int main(void) {
         TEST(a_disk_too_full_to_open_says_so),
         TEST(a_database_that_is_deleted_under_it_is_written_no_more),
         TEST(a_log_that_is_deleted_under_it_is_written_no_more),
+        cmocka_unit_test(a_file_system_that_counts_no_names_is_not_watched),
         TEST(memory_refused_in_a_write_or_a_load_fails_that_one_alone),
         TEST(memory_refused_while_opening_refuses_the_store_cleanly),
     };
