@@ -66,7 +66,7 @@ struct run_request {
     struct str contract; /* the contract it came in by */
     const struct trace_context *trace; /* of the caller; NULL: it has none */
     /* The newest run of the session that the caller takes for its past: if another one began since and
-     * is over first, the turn fails as SUPERSEDED. 0: any past will do. */
+     * ends well first, the turn fails as SUPERSEDED. 0: any past will do. */
     uint64_t newest_known;
     enum session_policy policy;
     bool promised;  /* the caller gets its id at once: it is recorded even if it never begins */

@@ -585,6 +585,34 @@ def test_of_many_that_go_on_from_a_response_at_once_one_does(client):
     assert answers[3] in ("written: a", "written: b", "written: c", "written: d")
 
 
+@pytest.mark.parametrize("again", range(4))
+def test_the_conversation_goes_on_from_the_one_of_many_at_once(client, again):
+    """The others failed, the last of them perhaps after it, and do not stand between."""
+    first = client.responses.create(model="writer", input="one")
+    begin = threading.Barrier(6)
+
+    def go_on(text):
+        fresh = client.with_options(max_retries=0)
+        begin.wait(PATIENCE)
+        try:
+            made = fresh.responses.create(input=text, previous_response_id=first.id, background=True)
+        except openai.BadRequestError as refused:
+            assert refused.code == "previous_response_superseded"
+            return None
+        while made.status in ("queued", "in_progress"):
+            made = client.responses.retrieve(made.id)
+        return made
+
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        made = [response for response in pool.map(go_on, "abcdef") if response]
+    done = [response for response in made if response.status == "completed"]
+    assert len(done) == 1
+    with pytest.raises(openai.BadRequestError, match="went on") as caught:
+        client.responses.create(input="stale", previous_response_id=first.id)
+    assert caught.value.code == "previous_response_superseded"
+    assert client.responses.create(input="next", previous_response_id=done[0].id).output_text == "written: next"
+
+
 def test_a_function_of_the_caller_is_called_by_the_caller(client):
     tool = {"type": "function", **WEATHER["function"]}
     with client.responses.stream(model="manager", input="weather", tools=[tool]) as stream:

@@ -870,7 +870,16 @@ static void a_turn_goes_on_from_the_past_that_its_caller_knows_or_not_at_all(voi
     request.newest_known = run_id(first.run);
     start(&second, f, &request);
     assert_asked(f, "user=one agent/manager=1 user=two agent/manager=2 user=two");
+    run_cancel(second.run, STR("enough"));
+    end(&second);
+    start(&second, f, &request); /* what came to nothing does not stand between */
     reply(f, "3");
+    assert_seen(&second, "started(two) text(3) usage(0 -1) done(m-1 manager=3)");
+    end(&second);
+    request.newest_known = run_id(before.run);
+    start(&second, f, &request); /* but what came before that does */
+    turns(f);
+    assert_str(buf_str(&second.seen), "failed(INVALID_ARGUMENT SUPERSEDED)");
     end(&second);
     end(&first);
     end(&before);

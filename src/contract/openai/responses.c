@@ -167,25 +167,26 @@ static void refuse_superseded(struct api_turn *turn) {
                        STR("previous_response_id"));
 }
 
-/* Whether the run with this first event went on from the same response. */
-static bool is_same_previous(const struct api_turn *turn, const struct event *started) {
+/* Whether the run with this first event went on from the same response, or from an earlier one: it was
+ * superseded then. */
+static bool is_no_later(const struct api_turn *turn, const struct event *started) {
     struct json extras = json_of(started->started.extras);
     struct json previous = json_find(json_find(extras, STR(OPENAI_CONTRACT)), STR("previous"));
     struct str id;
     uint64_t run, seq;
     return json_str(previous, turn->base.http.arena, &id) && response_read_id(id, &run, &seq) &&
-           run == responding_of(turn)->previous_run;
+           run <= responding_of(turn)->previous_run;
 }
 
 /* The newest run had no outcome: its caller may only know the response before it. If it went on from
- * that one, nothing has come of the runs between the two either. */
+ * a later one, something came between. What else may have come is seen when the turn has its session. */
 static void on_vain(const struct event *started, const struct err *failed, void *ctx) {
     struct api_turn *turn = ctx;
     struct responding *own = responding_of(turn);
     own->head = NULL;
     if (failed) {
         http_turn_give_up(&turn->base.http, failed);
-    } else if (!started || !is_same_previous(turn, started)) {
+    } else if (!started || !is_no_later(turn, started)) {
         refuse_superseded(turn);
     } else {
         guest_turn_go_on(&turn->base, own->mark);
@@ -198,7 +199,7 @@ static void on_newest(const struct asked_result *result, const struct err *faile
     bool vain = result->ended == EVENT_FAILED || result->ended == EVENT_CANCELLED;
     bool later = result->run > own->previous_run;
     own->asked = NULL;
-    turn->base.request.newest_known = later ? result->run : own->previous_run;
+    turn->base.request.newest_known = own->previous_run;
     if (failed) {
         http_turn_give_up(&turn->base.http, failed);
     } else if (!later) {
