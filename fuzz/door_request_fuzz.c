@@ -35,8 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct run_input input;
     struct err e = {0};
     struct arena *arena = arena_new(64 * size + 256 * KIB);
-    for (int counts = 0; counts < 2; counts++) {
-        if (messages_request_parse(body, counts, arena, &request, &e)) {
+    static const enum messages_use uses[] = {MESSAGES_WHOLE, MESSAGES_GO_ON, MESSAGES_COUNTED};
+    for (size_t i = 0; i < ARRAY_LEN(uses); i++) {
+        if (messages_request_parse(body, uses[i], arena, &request, &e)) {
             check_taken(&request);
         } else {
             check_refused(&e);

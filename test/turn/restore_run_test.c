@@ -728,8 +728,8 @@ static void a_copy_that_is_none_of_ours_is_refused(void **state) {
         "{\"tools\":[]}",
         "{\"args_as_text\":true,\"tools\":[5]}",
         "{\"args_as_text\":true,\"tools\":[{\"name\":\"n\",\"description\":\"\"}]}",
-        "{\"args_as_text\":true,\"tools\":[{\"name\":\"n\",\"description\":\"\",\"parameters\":"
-        "[]}]}",
+        ("{\"args_as_text\":true,\"tools\":[{\"name\":\"n\",\"description\":\"\","
+         "\"parameters\":[]}]}"),
     };
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         struct turn turn;
