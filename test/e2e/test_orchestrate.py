@@ -150,7 +150,7 @@ def test_turns_of_a_conversation_share_a_stream(orchestrate, runtime):
 
 
 def test_each_turn_can_have_a_stream(orchestrate, runtime):
-    weir = orchestrate(driver="address", runtime_address=runtime.address, stream_per_turn="true")
+    weir = orchestrate(driver="address", runtime_address=runtime.address, stream_per_turn=True)
     for turn in range(3):
         weir.say(f"hello {turn}")
     assert len({asked.stream for asked in runtime.asked}) == 3
@@ -626,7 +626,7 @@ def test_old_keys_and_strict_tokens_hold_here_too(orchestrate):
 
 
 def test_behind_a_gateway_its_header_names_the_user(orchestrate):
-    weir = orchestrate(driver="fake", gateway="true")
+    weir = orchestrate(driver="fake", gateway=True)
     summary = weir.base + "/v1/users/usage/summary"
     assert httpx.get(summary, headers={"x-firebase-uid": "user-1"}).status_code == 200
     assert httpx.get(summary).status_code == 401
