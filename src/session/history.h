@@ -34,6 +34,7 @@ struct turn_record {
     size_t text_bytes;
     size_t prompt_bytes; /* of them, what a prompt is counted by: texts and names of tools */
     bool starts_anew; /* it begins with a summary of all before it: older records are dropped */
+    bool vain;        /* the turn failed or was cancelled */
     size_t message_count;
     struct message messages[];
 };

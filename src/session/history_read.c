@@ -121,6 +121,7 @@ static struct turn_record *history_read_record_of(const struct recalled *run) {
     const struct conversation *c = &run->conversation;
     struct turn_record *record = turn_record_ended(run->run, c->messages, c->count);
     record->starts_anew = c->starts_anew;
+    record->vain = c->ended != EVENT_DONE;
     return record;
 }
 

@@ -28,20 +28,11 @@ static void leave_out_known(struct import *import, size_t known) {
     import->count -= known;
 }
 
-/* Its first words are marked so. */
-static bool has_failed(const struct turn_record *record) {
-    for (size_t i = 0; i < record->message_count; i++) {
-        const struct message *message = &record->messages[i];
-        if (message->role == MESSAGE_USER && message->error) return true;
-    }
-    return false;
-}
-
 bool run_check_past(struct run *run) {
     const struct history *past = run->seen;
     uint64_t newest = run->request.newest_known;
     for (size_t i = 0; newest && i < past->record_count; i++) {
-        if (past->records[i]->run <= newest || has_failed(past->records[i])) continue;
+        if (past->records[i]->run <= newest || past->records[i]->vain) continue;
         run_fail(run, ERR_INVALID_ARGUMENT, STR(RUN_SUPERSEDED),
                  STR("the conversation went on meanwhile; go on from its newest turn"));
         return false;

@@ -143,6 +143,7 @@ static struct turn_record *make_record(const struct run *run) {
     struct turn_record *record = turn_record_ended(
         record_id(&run->record), c->messages + c->own_from, c->count - c->own_from);
     record->starts_anew = c->starts_anew;
+    record->vain = run->record.ending != RUN_DONE;
     return record;
 }
 

@@ -613,6 +613,39 @@ def test_the_conversation_goes_on_from_the_one_of_many_at_once(client, again):
     assert client.responses.create(input="next", previous_response_id=done[0].id).output_text == "written: next"
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_results_whose_turn_failed_can_be_sent_again(start_weir, tmp_path, restarts):
+    """docs/openai.md: what met a failure can be sent again as it was, also if it has no words of a user."""
+    script = tmp_path / "script.yaml"
+    script.write_text(
+        "script: 1\nmodel: m\npace: {every: 0ms, chunk: 8}\n"
+        "agents: [{slug: manager, description: d}]\n"
+        "scenes:\n"
+        "  - match: weather\n"
+        "    replies:\n"
+        "      - [tool_call: {tool: weather, args: {city: Kyoto}}]\n"
+        "      - [fault: {kind: error, code: UNAVAILABLE, message: the model is away}]\n"
+        "  - {reply: 'heard: {input}'}\n"
+    )
+    weir = start_weir(script=str(script), config="agents: [{slug: manager, description: d}]\n")
+    tool = {"type": "function", **WEATHER["function"]}
+    with client_of(weir, max_retries=0) as client:
+        asked = client.responses.create(model="manager", input="weather", tools=[tool])
+    (call,) = [item for item in asked.output if item.type == "function_call"]
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": "dry"}
+    for _ in range(2):
+        with client_of(weir, max_retries=0) as client:
+            with pytest.raises(openai.InternalServerError, match="the model is away"):
+                client.responses.create(input=[result], previous_response_id=asked.id, tools=[tool])
+        if restarts:
+            weir.restart()
+    with client_of(weir, max_retries=0) as client:
+        done = client.responses.create(input="never mind", previous_response_id=asked.id)
+        assert done.output_text == "heard: never mind"
+        with pytest.raises(openai.BadRequestError, match="went on"):
+            client.responses.create(input=[result], previous_response_id=asked.id, tools=[tool])
+
+
 def test_a_function_of_the_caller_is_called_by_the_caller(client):
     tool = {"type": "function", **WEATHER["function"]}
     with client.responses.stream(model="manager", input="weather", tools=[tool]) as stream:
