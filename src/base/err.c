@@ -36,12 +36,13 @@ const struct err_kind err_kinds[ERR_CODE_COUNT] = {
  * such text. */
 static void err_repair(char text[static ERR_TEXT_BYTES]) {
     struct str said = str_from(text);
-    char room[ERR_TEXT_BYTES - 1];
+    char room[3 * ERR_TEXT_BYTES]; /* U+FFFD is three bytes */
     struct buf whole = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     if (utf8_valid(said)) return;
     utf8_append_repaired(&whole, said);
-    memcpy(text, room, whole.len);
-    text[whole.len] = '\0';
+    size_t kept = utf8_cut(buf_str(&whole), ERR_TEXT_BYTES - 1);
+    memcpy(text, room, kept);
+    text[kept] = '\0';
 }
 
 bool err_set(struct err *e, enum err_code code, const char *format, ...) {

@@ -62,6 +62,20 @@ static void a_quote_that_was_cut_inside_a_character_is_repaired(void **state) {
     assert_true(strlen(e.text) < ERR_TEXT_BYTES);
 }
 
+/* What is repaired is longer, and a full text has no room for that. */
+static void a_bad_byte_takes_no_more_of_a_long_text_than_its_room(void **state) {
+    (void)state;
+    char said[ERR_TEXT_BYTES];
+    struct err e;
+    memset(said, 'a', sizeof(said) - 1);
+    said[sizeof(said) - 1] = '\0';
+    said[10] = '\xFF';
+    err_set(&e, ERR_INTERNAL, "%s", said);
+    assert_int_equal(err_text(&e).len, ERR_TEXT_BYTES - 1);
+    assert_true(utf8_valid(err_text(&e)));
+    assert_true(str_ends(err_text(&e), str_of(said + 11, ERR_TEXT_BYTES - 1 - 13)));
+}
+
 static void an_error_may_quote_itself_by_adding(void **state) {
     (void)state;
     struct err e;
@@ -99,6 +113,7 @@ int main(void) {
         cmocka_unit_test(context_goes_in_front),
         cmocka_unit_test(long_text_is_cut_between_characters),
         cmocka_unit_test(a_quote_that_was_cut_inside_a_character_is_repaired),
+        cmocka_unit_test(a_bad_byte_takes_no_more_of_a_long_text_than_its_room),
         cmocka_unit_test(an_error_may_quote_itself_by_adding),
         cmocka_unit_test(every_code_has_a_whole_row),
         cmocka_unit_test(codes_are_found_by_any_spelling_of_their_name),
