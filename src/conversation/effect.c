@@ -17,12 +17,12 @@ static const struct {
 
 void effect_write(enum effect effect, struct str cause, struct buf *out, struct err *ret) {
     struct json_writer json = json_writer(out);
-    char room[CAUSE_MAX_BYTES];
-    struct buf short_cause = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    char room[3 * CAUSE_MAX_BYTES]; /* U+FFFD is three bytes */
+    struct buf whole = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     /* Repaired before the words are added: it may become longer, and they must all be there. */
-    utf8_append_repaired(&short_cause, str_head(cause, utf8_cut(cause, CAUSE_MAX_BYTES)));
-    err_set(ret, ERR_EFFECT_UNKNOWN, STR_FMT ": %s", (int)short_cause.len, short_cause.at,
-            effects[effect].words);
+    utf8_append_repaired(&whole, str_head(cause, utf8_cut(cause, CAUSE_MAX_BYTES)));
+    cause = str_head(buf_str(&whole), utf8_cut(buf_str(&whole), CAUSE_MAX_BYTES));
+    err_set(ret, ERR_EFFECT_UNKNOWN, STR_FMT ": %s", STR_ARG(cause), effects[effect].words);
     json_open_object(&json);
     json_member_str(&json, "effect", str_from(effects[effect].name));
     json_member_str(&json, "error", err_text(ret));

@@ -69,11 +69,26 @@ static void a_long_cause_is_cut_between_characters(void **state) {
     buf_done(&out);
 }
 
+static void a_byte_that_is_no_text_takes_no_more_of_the_cause_than_its_room(void **state) {
+    (void)state;
+    char cause[300];
+    struct buf out;
+    struct err why;
+    memset(cause, 'a', sizeof(cause));
+    cause[0] = '\xFF';
+    write_effect(EFFECT_NONE, str_of(cause, sizeof(cause)), &out, &why);
+    assert_true(str_starts(err_text(&why), STR("\xEF\xBF\xBD")));
+    assert_true(str_starts(str_skip(err_text(&why), 3), str_of(cause + 1, 253)));
+    assert_str(str_skip(err_text(&why), 256), ": this call was not made");
+    buf_done(&out);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_effect_is_said_to_the_model_and_to_people),
         cmocka_unit_test(a_cause_may_hold_and_be_anything),
         cmocka_unit_test(a_long_cause_is_cut_between_characters),
+        cmocka_unit_test(a_byte_that_is_no_text_takes_no_more_of_the_cause_than_its_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
