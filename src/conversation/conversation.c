@@ -474,8 +474,10 @@ static void end_turn(struct conversation *c, const struct event *event, struct s
     if (!is_blank(message.text)) conversation_add(c, message);
     close_calls(c);
     c->ended = event->kind;
-    bool well = event->kind == EVENT_DONE || c->turn_start >= c->count;
-    if (!well) c->messages[c->turn_start].error = true; /* it began a turn that failed */
+    struct message *first = c->turn_start < c->count ? &c->messages[c->turn_start] : NULL;
+    /* It began a turn that failed; of a result it would say that its call did. */
+    if (event->kind != EVENT_DONE && first && first->role != MESSAGE_TOOL_RESULT)
+        first->error = true;
 }
 
 static struct str last_turn(struct str turns) {

@@ -328,6 +328,12 @@ static const struct course endings[] = {
     {"cancelled in the middle of a reply",
      {STARTED("hi"), TEXT("hel"), CANCELLED("hell")},
      ">U! hi|A(a) hell|"},
+    {"a result that was brought is as good as it was in a turn that failed",
+     {STARTED(""),
+      ITEM(BROUGHT_ITEM, "[{\"role\":\"tool_result\",\"call_id\":\"1\",\"tool\":\"t\","
+                         "\"text\":\"{}\"}]"),
+      FAILED("GONE", "")},
+     ">R 1=t {}|"},
     {"nothing follows an end",
      {STARTED("hi"), DONE(""), TEXT("more"), CALL("1", "t", "x"), ITEM(ASIDE_ITEM, "x"),
       ITEM(SUMMARY_ITEM, "x"), STARTED("x"), FAILED(PROVIDER_REJECTED, "x")},
