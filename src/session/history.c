@@ -45,7 +45,7 @@ static struct turn_record *record_new(uint64_t run, const struct message *messag
     record->run = run;
     record->text_bytes = bytes;
     record->prompt_bytes = prompt_bytes;
-    record->starts_anew = record->vain = false;
+    record->starts_anew = record->vain = record->inside = false;
     record->message_count = 0;
     char *at = (char *)(record->messages + recorded);
     for (size_t i = 0; i < count; i++) {

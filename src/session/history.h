@@ -35,6 +35,7 @@ struct turn_record {
     size_t prompt_bytes; /* of them, what a prompt is counted by: texts and names of tools */
     bool starts_anew; /* it begins with a summary of all before it: older records are dropped */
     bool vain;        /* the turn failed or was cancelled */
+    bool inside; /* it ran while another one waited for a tool, whose record is before it */
     size_t message_count;
     struct message messages[];
 };

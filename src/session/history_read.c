@@ -104,6 +104,7 @@ static void hand_up(struct recalling *all, struct recalled *lender,
         remember(all, record);
         return;
     }
+    record->inside = true;
     size_t size = (lender->inside_count + 1) * sizeof(struct turn_record *);
     lender->inside = mem_resize(lender->inside, size);
     lender->inside[lender->inside_count++] = record;

@@ -28,11 +28,16 @@ static void leave_out_known(struct import *import, size_t known) {
     import->count -= known;
 }
 
+/* A turn inside another one stands and falls with it. */
+static bool counts(const struct turn_record *record) {
+    return !record->vain && !record->inside;
+}
+
 bool run_check_past(struct run *run) {
     const struct history *past = run->seen;
     uint64_t newest = run->request.newest_known;
     for (size_t i = 0; newest && i < past->record_count; i++) {
-        if (past->records[i]->run <= newest || past->records[i]->vain) continue;
+        if (past->records[i]->run <= newest || !counts(past->records[i])) continue;
         run_fail(run, ERR_INVALID_ARGUMENT, STR(RUN_SUPERSEDED),
                  STR("the conversation went on meanwhile; go on from its newest turn"));
         return false;

@@ -144,6 +144,7 @@ static struct turn_record *make_record(const struct run *run) {
         record_id(&run->record), c->messages + c->own_from, c->count - c->own_from);
     record->starts_anew = c->starts_anew;
     record->vain = run->record.ending != RUN_DONE;
+    record->inside = run->admission.lease.parent != 0;
     return record;
 }
 

@@ -3,6 +3,7 @@ import base64
 import concurrent.futures
 import json
 import shutil
+import sys
 import threading
 import time
 
@@ -644,6 +645,47 @@ def test_results_whose_turn_failed_can_be_sent_again(start_weir, tmp_path, resta
         assert done.output_text == "heard: never mind"
         with pytest.raises(openai.BadRequestError, match="went on"):
             client.responses.create(input=[result], previous_response_id=asked.id, tools=[tool])
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_turn_inside_the_newest_response_does_not_come_after_it(start_weir, tmp_path, restarts):
+    """A tool says something in the same session. Its caller knows the response around that as the newest."""
+    script, tool = tmp_path / "script.yaml", tmp_path / "call_back.py"
+    script.write_text(
+        "script: 1\nmodel: m\npace: {every: 0ms, chunk: 8}\n"
+        "agents: [{slug: manager, description: d}]\n"
+        "scenes:\n"
+        "  - {match: outer, replies: [[tool_call: {tool: call_back}], outer done]}\n"
+        "  - {reply: 'heard: {input}'}\n"
+    )
+    tool.write_text(
+        "import json, sys, urllib.request\n"
+        "url, token = open(sys.argv[1]).read().split()\n"
+        "body = {'model': 'manager', 'messages': [{'role': 'user', 'content': 'inner'}]}\n"
+        "headers = {'content-type': 'application/json', 'authorization': 'Bearer ' + token, 'x-session-id': 's'}\n"
+        "asked = urllib.request.Request(url, json.dumps(body).encode(), headers)\n"
+        "print(json.dumps({'inner': urllib.request.urlopen(asked).read().decode()}))\n"
+    )
+    weir = start_weir(
+        script=str(script),
+        config="agents: [{slug: manager, description: d, tools: [call_back]}]\n"
+        f"tools:\n  call_back: {{description: d, command: [{sys.executable}, {tool}, {tmp_path}/door], policy: allow}}\n",
+    )
+    (tmp_path / "door").write_text(f"{weir.url}/v1/chat/completions {harness.token()}")
+    with client_of(weir, max_retries=0) as client:
+        session = {"x-session-id": "s"}
+        outer = client.responses.create(model="manager", input="outer", extra_headers=session)
+        assert outer.output_text == "outer done" and "heard: inner" in outer.output[0].output
+    if restarts:
+        weir.restart()
+    with client_of(weir, max_retries=0) as client:
+        then = client.responses.create(input="next", previous_response_id=outer.id)
+        assert then.output_text == "heard: next"
+        for newest in ("outer", "newest"):  # one with a turn inside it, and one without
+            then = client.responses.create(input=newest, previous_response_id=then.id)
+            with pytest.raises(openai.BadRequestError, match="went on") as caught:
+                client.responses.create(input="stale", previous_response_id=outer.id)
+            assert caught.value.code == "previous_response_superseded"
 
 
 def test_a_function_of_the_caller_is_called_by_the_caller(client):

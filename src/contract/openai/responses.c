@@ -178,37 +178,38 @@ static bool is_no_later(const struct api_turn *turn, const struct event *started
            run <= responding_of(turn)->previous_run;
 }
 
-/* The newest run had no outcome: its caller may only know the response before it. If it went on from
+/* The newest run is later, but may not count: it ran inside another one, which its caller may know as the
+ * newest, or it had no outcome, and its caller may only know the response before it. If that one went on from
  * a later one, something came between. What else may have come is seen when the turn has its session. */
-static void on_vain(const struct event *started, const struct err *failed, void *ctx) {
+static void on_later(const struct event *started, const struct err *failed, void *ctx) {
     struct api_turn *turn = ctx;
     struct responding *own = responding_of(turn);
     own->head = NULL;
+    bool inside = started && started->started.parent;
     if (failed) {
         http_turn_give_up(&turn->base.http, failed);
-    } else if (!started || !is_no_later(turn, started)) {
-        refuse_superseded(turn);
-    } else {
+    } else if (inside || (started && own->newest_vain && is_no_later(turn, started))) {
         guest_turn_go_on(&turn->base, own->mark);
+    } else {
+        refuse_superseded(turn);
     }
 }
 
 static void on_newest(const struct asked_result *result, const struct err *failed, void *ctx) {
     struct api_turn *turn = ctx;
     struct responding *own = responding_of(turn);
-    bool vain = result->ended == EVENT_FAILED || result->ended == EVENT_CANCELLED;
     bool later = result->run > own->previous_run;
     own->asked = NULL;
+    own->newest_vain = result->ended == EVENT_FAILED || result->ended == EVENT_CANCELLED;
     turn->base.request.newest_known = own->previous_run;
     if (failed) {
         http_turn_give_up(&turn->base.http, failed);
     } else if (!later) {
         guest_turn_go_on(&turn->base, own->mark);
-    } else if (vain) {
-        own->head = run_head_look(http_turn_sessions(&turn->base.http),
-                                  route_loop(turn->base.http.call), result->run, on_vain, turn);
     } else {
-        refuse_superseded(turn);
+        own->head =
+            run_head_look(http_turn_sessions(&turn->base.http),
+                          route_loop(turn->base.http.call), result->run, on_later, turn);
     }
 }
 

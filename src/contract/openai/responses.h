@@ -18,6 +18,7 @@ struct responding {
     struct response response;
     struct run_head *head; /* while it is looked up */
     struct asked *asked;
+    bool newest_vain;            /* the newest run of the conversation had no outcome */
     uint64_t previous_run, mark; /* of a new one */
     bool seen;                   /* an event has been seen */
     bool answered;               /* in the background: the rest is not sent */
