@@ -5,13 +5,13 @@
 #include "fixture.h"
 #include "store/doomed.h"
 
-#define ROUNDS_MAX 20 /* looks at everything that is due, before it is given up as stuck */
+#define ROUNDS_MAX 20 /* looks at all that is locked, before it is given up as stuck */
 
 static struct fixture f;
 static struct http_pool *pool;
 static struct bucket *bucket;
 static struct timer answer_timer;
-static size_t deleted, refused;
+static size_t locked, deleted, refused; /* objects; answers to requests that delete one */
 
 static int setup(void **state) {
     struct err e;
@@ -27,7 +27,7 @@ static int setup(void **state) {
                                            .access_key = STR("A"),
                                            .secret_key = STR("S")};
     if (!bucket_new(&options, &bucket, &e)) fail_msg("%s", e.text);
-    deleted = refused = 0;
+    locked = deleted = refused = 0;
     return 0;
 }
 
@@ -54,6 +54,11 @@ static void doom(const char *name, int count, int64_t due_ms) {
     database_close(&db);
 }
 
+static void doom_locked(int count) {
+    doom("locked", count, 1);
+    locked = (size_t)count;
+}
+
 /* The bucket holds on to what is locked. */
 static void answer(void *ctx) {
     size_t wanted = *(const size_t *)ctx;
@@ -61,15 +66,15 @@ static void answer(void *ctx) {
     while (fake_http_calls(pool)) {
         struct http_call *call = fake_http_call(pool, 0);
         struct str url = fake_http_request(call)->url;
-        bool locked = str_find(url, STR("locked")) < url.len;
-        if (locked)
+        bool is_locked = str_find(url, STR("locked")) < url.len;
+        if (is_locked)
             refused++;
         else
             deleted++;
-        assert_true(fake_http_head(call, locked ? 403 : 204, ""));
+        assert_true(fake_http_head(call, is_locked ? 403 : 204, ""));
         fake_http_end(call);
     }
-    if (deleted >= wanted || refused > ROUNDS_MAX * 64) loop_stop(f.loop);
+    if (deleted >= wanted || refused > ROUNDS_MAX * locked) loop_stop(f.loop);
 }
 
 static void sweep_until(size_t wanted) {
@@ -85,7 +90,7 @@ static void sweep_until(size_t wanted) {
 
 static void what_cannot_be_deleted_holds_up_nothing_else(void **state) {
     (void)state;
-    doom("locked", 64, 1);
+    doom_locked(64);
     doom("free", 40, 2);
     sweep_until(40);
     assert_int_equal(deleted, 40);
@@ -93,7 +98,7 @@ static void what_cannot_be_deleted_holds_up_nothing_else(void **state) {
 
 static void what_is_refused_is_tried_again(void **state) {
     (void)state;
-    doom("locked", 1, 1);
+    doom_locked(1);
     sweep_until(1); /* which it never is */
     assert_int_equal(deleted, 0);
     assert_true(refused > ROUNDS_MAX);
@@ -122,7 +127,7 @@ static void what_a_sweep_has_tried_to_delete_is_not_taken_any_more(void **state)
     struct database db;
     struct err e;
     (void)state;
-    doom("locked", 1, 1);
+    doom_locked(1);
     sweep_until(1); /* which it never is, so it is due again later */
     assert_true(refused > 0);
     fixture_database(&f, &db);
