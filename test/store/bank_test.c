@@ -213,8 +213,12 @@ static void a_word_of_any_length_is_retained_and_found(void **state) {
     buf_done(&seen.text);
     seen = find(f, at, query(wanted));
     if (f->failed.code) fail_msg("%s", f->failed.text);
-    assert_true(str_starts(buf_str(&seen.text), STR("asked=")) ||
-                seen.count == 2); /* PostgreSQL's index has the beginning, which is the same */
+    if (fixture_postgres().len) { /* its index has the beginning, which is the same */
+        assert_int_equal(seen.count, 2);
+    } else {
+        assert_int_equal(seen.count, 1);
+        assert_true(str_starts(buf_str(&seen.text), STR("asked=")));
+    }
     buf_done(&seen.text);
 }
 
