@@ -1120,6 +1120,19 @@ static void a_call_that_was_out_is_not_made_again_and_the_next_turn_knows(void *
     recover(f, 0, 0); /* reported once */
 }
 
+/* One result, and the end of the run. */
+static void assert_ended(struct str events, const char *call_id, bool acted) {
+    struct event result = {0}, end = {0};
+    struct err e;
+    assert_true(event_decode(&events, &result, &e) && event_decode(&events, &end, &e));
+    assert_int_equal(result.kind, EVENT_TOOL_RESULT);
+    assert_str(result.tool_result.call_id, call_id);
+    assert_true(result.tool_result.error);
+    assert_int_equal(end.kind, EVENT_FAILED);
+    assert_int_equal(end.failed.acted, acted);
+    assert_int_equal(events.len, 0);
+}
+
 static void a_call_without_approval_was_never_made(void **state) {
     (void)state;
     struct lost_calls calls;
@@ -1150,6 +1163,7 @@ static void a_call_without_approval_was_never_made(void **state) {
         assert_true(lost_calls_end(&calls, true, &lost_by_stop, &events, &unknown));
         assert_int_equal(unknown, cases[i].unknown);
         assert_int_equal(lost_calls_acted(&calls), cases[i].unknown);
+        assert_ended(buf_str(&events), "c1", cases[i].unknown);
         lost_calls_done(&calls);
         buf_done(&events);
     }
