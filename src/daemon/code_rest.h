@@ -7,8 +7,9 @@
  * happens, each look lets go what it used itself. After anything else the code stays until there
  * was some work, or some minutes have passed, and then goes at the next rest.
  *
- * So the request that ends a rest pays for it, with some 30 page faults, a tenth of a millisecond, but at most
- * once in minutes, and less than a hundredth of all work goes to it. Work without a rest never pays.
+ * So the request that ends a rest pays for it, with some 30 page faults, a tenth of a millisecond,
+ * but at most once in minutes, and less than a hundredth of all work goes to it. Work without a rest
+ * never pays.
  *
  * Threads  one: it is a plain value.
  */

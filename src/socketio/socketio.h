@@ -131,8 +131,8 @@ void socketio_drain(struct socketio *server);
 size_t socketio_waiting(const struct socketio *server);
 
 /* Close all sessions and refuse new ones. Call it, or socketio_drain(), before route_site_stop(), or
- * sockets leave for another reason than SOCKETIO_STOPPING. on_stopped runs once, on loops[0], when none is left.
- * Events emitted from now on are dropped. On the thread of loops[0], once. */
+ * sockets leave for another reason than SOCKETIO_STOPPING. on_stopped runs once, on loops[0], when
+ * none is left. Events emitted from now on are dropped. On the thread of loops[0], once. */
 void socketio_stop(struct socketio *server, void (*on_stopped)(void *ctx), void *ctx);
 
 /* After on_stopped, when all connections are closed and no loop runs. Accepts NULL. */

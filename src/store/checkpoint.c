@@ -12,8 +12,8 @@
 #define CHECKPOINT_PAGES 2048      /* 8 MiB of log: checkpoint */
 #define CHECKPOINT_HARD_PAGES 8192 /* 32 MiB: commits wait */
 #define CHECKPOINT_LONG_PAGES ((int)(CHECKPOINT_LONG_BYTES / 4096))
-#define CHECKPOINT_FOLDS                                                                       \
-    4 /* one long commit is no sign of a reader; so many folds without a restart are */
+/* One long commit is no sign of a reader; so many folds without a restart are. */
+#define CHECKPOINT_FOLDS 4
 
 const struct state checkpoint_states[CHECKPOINT_STATE_COUNT] = {
     [CHECKPOINT_RESTING] = {"resting", TO(CHECKPOINT_RESTING) | TO(CHECKPOINT_FOLDING) |

@@ -6,6 +6,7 @@
  *
  * Memory   none of its own; what is read is in the run's arena.
  * Threads  the loop of the run.
+ * Source   checks.md K26.
  */
 #ifndef WEIR_TURN_REQUEST_ITEM_H
 #define WEIR_TURN_REQUEST_ITEM_H

@@ -104,8 +104,6 @@ static void references_that_multiply_are_given_up(void **state) {
     buf_done(&text);
 }
 
-static const struct message ask[] = {M_USER("q")};
-
 /* Each reference is one subschema, but what it means is long. */
 static void references_to_a_long_definition_are_given_up(void **state) {
     (void)state;
@@ -130,6 +128,8 @@ static void references_to_a_long_definition_are_given_up(void **state) {
         buf_done(&text);
     }
 }
+
+static const struct message ask[] = {M_USER("q")};
 
 static void assert_form(const char *text, bool loose, enum reply_form openai,
                         enum reply_form anthropic) {
